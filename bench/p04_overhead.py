@@ -141,7 +141,7 @@ def _wired(wire: str, url: str) -> dict[str, str]:
 async def _said(socket: Path, numbers: list[int]) -> None:
     async with attached(socket, "bench") as say:
         for number in numbers:
-            assert await say(f"{message(number)} #{number}#") == spoken(number), number
+            assert (await say(f"{message(number)} #{number}#")).startswith(spoken(number)), number
 
 
 def _cold(bench: Bench, live: int) -> Figure:

@@ -10,7 +10,7 @@ import json
 import os
 import signal
 import threading
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -29,6 +29,38 @@ INHERITED = tuple(
     HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy""".split()  # noqa: SIM905 - a list of names reads best as words
 )
 """Everything that a child sees of the daemon's environment."""
+
+
+def bounding(ended: Callable[[], None] = lambda: None) -> Callable[[Any], Awaitable[None]]:
+    """Return a hook for the responses of httpx2 that breaks one off at a line longer than LINE_BYTES.
+
+    A library would collect the whole line, again at each piece. `ended` is called then.
+    """
+    import httpx2  # noqa: PLC0415 - it comes with an extra, and takes long to load
+
+    class Bounded(httpx2.AsyncByteStream):
+        """A body's pieces, as long as its lines are short enough."""
+
+        def __init__(self, inner: Any) -> None:
+            self._inner = inner
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            length = 0
+            async for piece in self._inner:
+                _, newline, rest = piece.rpartition(b"\n")
+                length = len(rest) if newline else length + len(piece)
+                if length > LINE_BYTES:
+                    ended()
+                    raise httpx2.RemoteProtocolError("a line without end")
+                yield piece
+
+        async def aclose(self) -> None:
+            await self._inner.aclose()
+
+    async def bound(response: httpx2.Response) -> None:
+        response.stream = Bounded(response.stream)
+
+    return bound
 
 
 class Children:

@@ -125,6 +125,8 @@ class Psyche(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 0
     numbers: Numbers | None = None
     """None = nothing was ever felt."""
+    kernel: str = ""
+    """The traits that the numbers were worked out with last."""
     edges: tuple[Edge, ...] = ()
     """The existing edges to the speaker and the others present."""
     arcs: tuple[Arc, ...] = ()

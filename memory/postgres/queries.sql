@@ -44,7 +44,7 @@ ON CONFLICT (conversation, key) DO UPDATE SET kind = excluded.kind, scheduled_fo
 WHERE due.fired_turn IS NOT NULL;
 
 -- name: psyche_recalled
-SELECT s.version, s.numbers, s.drift,
+SELECT s.version, s.numbers, s.kernel, s.drift,
     (SELECT '[' || string_agg(e.edge, ',' ORDER BY p.key::int) || ']' FROM json_each(:persons) p
         JOIN psyche_edge e ON e.person = p.value) AS edges,
     (SELECT '[' || string_agg(body, ',' ORDER BY arc) || ']' FROM psyche_arc) AS arcs,

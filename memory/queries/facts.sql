@@ -6,6 +6,15 @@ SELECT f.id, f.short, f.person, f.audience, f.kind, f.text, f.keys, f.about, f.s
     f.why, f.unchecked
 FROM json_each(:persons) p CROSS JOIN fact f WHERE f.person = p.value AND f.hidden_at IS NULL;
 
+-- name: known_here
+-- The facts of `:persons`, as `facts_of` gives them, and what is open in the life of one, as `matters_of` does.
+SELECT 'fact' AS what, f.id, f.short, f.person, f.audience, f.kind, f.text, f.keys, f.about, f.since, f.until, f.turn,
+    f.stated_s, f.ended_at, f.why, f.unchecked, NULL AS due, NULL AS opened_at
+FROM json_each(:persons) p CROSS JOIN fact f WHERE f.person = p.value AND f.hidden_at IS NULL
+UNION ALL
+SELECT 'matter', id, short, person, audience, '', text, '', '', NULL, NULL, '', 0, NULL, '', 0, due, opened_at
+FROM matter WHERE person = :addressee AND closed_at IS NULL AND hidden_at IS NULL;
+
 -- name: fact_row
 SELECT person, short, ended_at AS over_at, hidden_at FROM fact WHERE id = :id;
 

@@ -120,12 +120,6 @@ SELECT seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes,
 WHERE conversation = :conversation AND (state = 'pending' OR state = 'taken' OR state = 'thought')
 ORDER BY position, seq LIMIT 1;
 
--- name: is_next
--- Whether a perception is still to be answered in this turn, and nothing earlier has come.
-SELECT 1 AS is_next FROM inbox AS one WHERE seq = :seq AND turn = :turn AND (state = 'pending' OR state = 'taken' OR state = 'thought')
-  AND NOT EXISTS (SELECT 1 FROM inbox WHERE conversation = one.conversation
-    AND (state = 'pending' OR state = 'taken' OR state = 'thought') AND (position, seq) < (one.position, one.seq));
-
 -- name: take
 UPDATE inbox SET state = CASE state WHEN 'thought' THEN 'thought' ELSE 'taken' END,
     boots = boots + CASE WHEN boot = :boot THEN 0 ELSE 1 END, boot = :boot, attempts = attempts + 1, taken_at = :now, not_before = NULL,

@@ -27,8 +27,12 @@ SELECT t.name, t.is_bot, t.first_at, t.last_at, t.first_in_at, t.last_in_at, t.m
     t.last_day, p.assessments, t.audience
 FROM peer_tally t JOIN peer p ON p.peer_id = t.peer_id WHERE t.peer_id = :peer_id;
 
--- name: peer_tally
-SELECT name, is_bot, first_at, last_at, first_in_at, last_in_at, messages, bursts, active_days, last_day
+-- name: peer_counted_here
+-- The counts of all audiences together, and those of this one.
+SELECT name, is_bot, first_at, last_at, first_in_at, last_in_at, messages, bursts, active_days, last_day, NULL AS audience
+FROM peer WHERE peer_id = :peer_id
+UNION ALL
+SELECT name, is_bot, first_at, last_at, first_in_at, last_in_at, messages, bursts, active_days, last_day, audience
 FROM peer_tally WHERE peer_id = :peer_id AND audience = :audience;
 
 -- name: peer_tally_put

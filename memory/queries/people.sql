@@ -226,7 +226,9 @@ WHERE person IN (SELECT value FROM json_each(:persons)) AND is_own = 0 GROUP BY 
 SELECT canonical FROM person_link WHERE person = :person;
 
 -- name: linked
-SELECT person FROM person_link WHERE canonical = :canonical ORDER BY person;
+-- The other ids of a person, by whichever of them, each with the canonical one; no row if there is only this one.
+SELECT person, canonical FROM person_link
+WHERE canonical = coalesce((SELECT canonical FROM person_link WHERE person = :person), :person) ORDER BY person;
 
 -- name: audience_known_at
 -- Null: there is no member list, and only some of the members are known.

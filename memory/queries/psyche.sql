@@ -1,8 +1,8 @@
--- `store.psyche`: read once in a turn, written once in its commit; old traces are folded into a checkpoint.
+-- `store.psyche`: read once in a turn, written once in its commit.
 
 -- name: psyche_recalled
 -- scans: subjects, twelve rows at most
-SELECT s.version, s.numbers, s.drift,
+SELECT s.version, s.numbers, s.kernel, s.drift,
     (SELECT '[' || group_concat(e.edge) || ']' FROM json_each(:persons) p CROSS JOIN psyche_edge e WHERE e.person = p.value) AS edges,
     (SELECT '[' || group_concat(body) || ']' FROM psyche_arc) AS arcs,
     (SELECT json_group_array(json_object('person', person, 'kind', kind, 'strength', strength, 'at_s', at_s, 'audience', audience)) FROM (
@@ -43,25 +43,10 @@ DELETE FROM psyche_arc WHERE arc NOT IN (SELECT value FROM json_each(:arcs)); --
 INSERT INTO psyche_arc (arc, body) VALUES (:arc, :body) ON CONFLICT (arc) DO UPDATE SET body = excluded.body;
 
 -- name: checkpoint
-SELECT records_at, trace, numbers FROM checkpoint WHERE id = 1;
-
--- name: traces_old
-SELECT t.id, t.turn, t.person, t.inputs, t.after, t.moved, k.traits FROM psyche_trace t
-JOIN psyche_kernel k ON k.kernel = t.kernel WHERE t.id > :trace AND t.at < :before ORDER BY t.id LIMIT :most;
-
--- name: checkpoint_edges
-SELECT edge FROM checkpoint_edge WHERE person IN (SELECT value FROM json_each(:persons));
+SELECT records_at FROM checkpoint WHERE id = 1;
 
 -- name: traces_gone
-DELETE FROM psyche_trace WHERE id <= :trace;
-
--- name: checkpoint_moved
-INSERT INTO checkpoint (id, trace, numbers) VALUES (1, :trace, :numbers)
-ON CONFLICT (id) DO UPDATE SET trace = excluded.trace, numbers = excluded.numbers WHERE checkpoint.trace < excluded.trace;
-
--- name: checkpoint_edge_moved
-INSERT INTO checkpoint_edge (person, edge) VALUES (:person, :edge)
-ON CONFLICT (person) DO UPDATE SET edge = excluded.edge;
+DELETE FROM psyche_trace WHERE id IN (SELECT id FROM psyche_trace WHERE at < :before ORDER BY at LIMIT :most);
 
 -- name: appraisal_kept
 INSERT INTO appraisal (person, kind, strength, at_s, turn, audience)

@@ -347,12 +347,8 @@ UNION ALL SELECT 'psyche_trace' AS "table", CAST(id AS TEXT) AS "row" FROM psych
     OR moved IS NULL AND NOT (json_valid(after) AND after LIKE '{%'
     AND json_valid(edges) AND edges LIKE '[%'
     AND json_valid(coalesce(arcs, '[]')) AND coalesce(arcs, '[]') LIKE '[%')
-UNION ALL SELECT 'checkpoint' AS "table", CAST(id AS TEXT) AS "row" FROM checkpoint WHERE NOT (
-    json_valid(coalesce(numbers, '{}')) AND coalesce(numbers, '{}') LIKE '{%')
 UNION ALL SELECT 'unsaid' AS "table", CAST(n AS TEXT) AS "row" FROM unsaid WHERE NOT (
     json_valid(change) AND change LIKE '{%')
-UNION ALL SELECT 'checkpoint_edge' AS "table", person AS "row" FROM checkpoint_edge WHERE NOT (
-    json_valid(edge) AND edge LIKE '{%')
 UNION ALL SELECT 'psyche_kernel' AS "table", kernel AS "row" FROM psyche_kernel WHERE NOT (
     json_valid(traits) AND traits LIKE '[%')
 UNION ALL SELECT 'whisper' AS "table", CAST(id AS TEXT) AS "row" FROM whisper WHERE NOT (
@@ -377,10 +373,6 @@ LIMIT :most;
 -- scans: doctor reads everything once
 SELECT 'turn_record' AS "table", CAST(id AS TEXT) AS "row", kept FROM turn_record WHERE kept IS NOT NULL
 UNION ALL SELECT 'psyche_trace', CAST(id AS TEXT), moved FROM psyche_trace WHERE moved IS NOT NULL;
-
--- name: checkpoint_edges_shown
--- scans: only a test, which folds from there
-SELECT edge FROM checkpoint_edge ORDER BY person;
 
 -- name: whispers_shown
 -- scans: the newest of each daimon, for a command

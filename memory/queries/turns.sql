@@ -87,13 +87,26 @@ ORDER BY number DESC, n DESC LIMIT :most;
 -- name: kept
 SELECT value FROM kept WHERE conversation = :conversation AND name = :name;
 
--- name: conversation_recalled
+-- name: place_recalled
+-- scans: one constant row
+-- One row, also of a conversation that is not there yet: its version is null. Whether a perception is still to be
+-- answered in this turn, and nothing earlier has come; the audience's task, if it was set in this conversation or by hand.
 SELECT c.version, c.turns, c.process, c.previous_process, c.params, c.process_memory, c.invocation_count, c.entered_at,
     c.history_from, s.text, s.sources, coalesce(s.upto, 0) AS upto, s.nonce, c.conversation, c.last_at, c.participation,
     (SELECT coalesce(sum(p.turns), 0) FROM conversation_person p WHERE p.conversation = c.conversation) AS spoken,
-    EXISTS (SELECT 1 FROM due WHERE fired_turn IS NULL AND short > 0) AS plans_wait
-FROM conversation c LEFT JOIN summary s ON s.conversation = c.conversation
-WHERE c.conversation = :conversation;
+    EXISTS (SELECT 1 FROM due WHERE fired_turn IS NULL AND short > 0) AS plans_wait,
+    EXISTS (SELECT 1 FROM belief) AS believes,
+    EXISTS (SELECT 1 FROM inbox i WHERE i.seq = :seq AND i.turn = :turn
+        AND (i.state = 'pending' OR i.state = 'taken' OR i.state = 'thought')
+        AND NOT EXISTS (SELECT 1 FROM inbox e WHERE e.conversation = i.conversation
+            AND (e.state = 'pending' OR e.state = 'taken' OR e.state = 'thought') AND (e.position, e.seq) < (i.position, i.seq))
+    ) AS is_next,
+    (SELECT k.value FROM soul_state k JOIN revision r ON r.id = k.revision
+        WHERE k.key = :key AND k.audience = :audience AND k.newest = 1
+        AND (r.turn IS NULL OR EXISTS (SELECT 1 FROM turn t WHERE t.turn = r.turn AND t.conversation = :conversation))
+    ) AS task
+FROM (SELECT 1 AS one) o LEFT JOIN conversation c ON c.conversation = :conversation
+LEFT JOIN summary s ON s.conversation = c.conversation;
 
 -- name: counsel_recalled
 -- scans: twenty beliefs, if the cortex is at work; for assessments see `assessments_shown`
@@ -163,12 +176,6 @@ CROSS JOIN soul_state s WHERE s.id = (SELECT max(n.id) FROM soul_state n WHERE n
 -- name: called_before
 -- scans: until the first step of another turn
 SELECT 1 FROM step WHERE turn <> :turn LIMIT 1;
-
--- name: task_here
--- The audience's task, if it was set in this conversation or by hand.
-SELECT s.value FROM soul_state s JOIN revision r ON r.id = s.revision
-WHERE s.key = :key AND s.audience = :audience AND s.newest = 1
-    AND (r.turn IS NULL OR EXISTS (SELECT 1 FROM turn t WHERE t.turn = r.turn AND t.conversation = :conversation));
 
 -- name: records_old
 SELECT t.turn, t.record, t.at, t.conversation, t.number, r.kept, r.snapshot

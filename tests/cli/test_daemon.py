@@ -9,12 +9,13 @@ import re
 import shutil
 import socket
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from claudius.cli import daemon_unit
-from claudius.cli.daemon import _systemctl, begin, end, follow_log, is_running, last_lines, running, serve
+from claudius.cli.daemon import _systemctl, begin, end, is_running, log_lines, running, serve
 from claudius.cli.daemon_unit import unit_of
 from claudius.errors import ClaudiusError
 from claudius.home import Home
@@ -284,19 +285,17 @@ def test_the_log_is_followed_across_its_rotation(tmp_path: Path) -> None:
     """The last lines are printed, then each new one, even after a rotation. Half a line waits for its end."""
     log = tmp_path / "claudius.log"
     log.write_text("one\ntwo\nthree\nhal")
-    lines, read_to = last_lines(log, 2)
-    follow = follow_log(log, read_to)
+    with closing(log_lines(log, 2, follows=True)) as lines:
+        first = next(lines)
+        with log.open("a") as file:
+            file.write("f\nfive\n")
+        before = [next(lines), next(lines)]
+        log.rename(tmp_path / "claudius.log.1")
+        log.write_text("six\n")
+        after = next(lines)
 
-    with log.open("a") as file:
-        file.write("f\nfive\n")
-    before = [next(follow), next(follow)]
-    log.rename(tmp_path / "claudius.log.1")
-    log.write_text("six\n")
-    after = next(follow)
-
-    assert list(lines) == ["two", "three"]
-    assert (before, after) == (["half", "five"], "six")
-    assert last_lines(tmp_path / "none", None)[0] == ()
+    assert (first, before, after) == ("three", ["half", "five"], "six")
+    assert list(log_lines(tmp_path / "claudius.log.1", 2, follows=False)) == ["half", "five"]
 
 
 def test_the_log_holds_no_words_of_anybody(tmp_path: Path) -> None:

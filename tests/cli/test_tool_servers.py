@@ -122,6 +122,7 @@ def test_the_doctor_says_what_a_server_lacks(machine: Machine) -> None:
     assert ("tools", False, "lab: more not agreed to") in checks
     assert ("tools", False, "lab: nobody on a network may allow anything") in checks
     assert ("tools.lab", False, "cannot be used: it ended: ModuleNotFoundError: nothing here") in checks
+    assert (machine.root / "good").read_text("utf-8").split("\n").count("start") == 2, "added, and looked at once"
 
 
 def test_a_person_at_a_terminal_is_asked_for_each_tool(machine: Machine) -> None:

@@ -22,11 +22,12 @@ from claudius.memory.seen import unpack
 from claudius.perception import Kind, Origin, Perception
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
-from claudius.psyche.change import Change, change_of
+from claudius.psyche.change import Change
 from claudius.psyche.showing import explained, numbered
 from claudius.psyche_types import Edge, Numbers, Psyche
 from claudius.testing.alive import Alive, alive
 from minds import START, Clock
+from traced import change_of
 
 REPLY = """<internal_monologue>Well.</internal_monologue>
 <external_dialogue>As you say.</external_dialogue>

@@ -26,7 +26,7 @@ from claudius.eval.scenes import PAIRS, Rubric, Scene, SceneStep, Suite, find, m
 from claudius.eval.stage import PREFIX, homes
 from claudius.eval.voices import Metered, Purse
 from claudius.home import Home, shipped
-from claudius.provider import Request, Usage
+from claudius.provider import ModelLimits, Request, Usage, limits_of
 from claudius.providers.scripted import Line, Scripted
 from driven import Machine
 from lab.loopback.model import ModelServer
@@ -248,6 +248,19 @@ def test_eval_c8_what_was_spent_stays_below_the_cap() -> None:
 
     assert 0 < outcome.cost_usd <= 1.5
     assert 1 < outcome.calls < 20
+
+
+async def test_a_small_model_is_measured_as_it_is_spoken_to() -> None:
+    """What counts its calls hides nothing that a turn must know of a model: its profile, its form, its context."""
+
+    class Small(Scripted):
+        """A small model at home."""
+
+        async def limits(self) -> ModelLimits:
+            """Say so."""
+            return ModelLimits(profile="plain", form="words")
+
+    assert await limits_of(Metered(Small())) == ModelLimits(profile="plain", form="words")
 
 
 def test_eval_t5_a_killed_evaluation_leaves_no_home_behind() -> None:

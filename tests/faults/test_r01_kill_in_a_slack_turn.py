@@ -38,7 +38,11 @@ async def traced(daemon: SlackDaemon, trace: Path, *options: str) -> AsyncIterat
     finally:
         with suppress(ProcessLookupError):
             tracer.terminate()
-        await tracer.communicate()
+        try:
+            await asyncio.wait_for(tracer.communicate(), PATIENCE_S)
+        except TimeoutError:  # one tracer in thousands waits for ever for a thread that it has stopped itself
+            tracer.kill()
+            await tracer.wait()
 
 
 async def points(daemon: SlackDaemon, trace: Path) -> list[tuple[str, int]]:

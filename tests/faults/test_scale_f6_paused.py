@@ -91,11 +91,11 @@ def pausing(
             return lane
 
         def after_the_post(settle: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-            async def settled(*words: Any) -> Any:
+            async def settled(*words: Any, **more: Any) -> Any:
                 """Pause the worker once its first post stands."""
                 paused.set()
                 await goes_on.wait()
-                return await settle(*words)
+                return await settle(*words, **more)
 
             return settled
 

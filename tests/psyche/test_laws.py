@@ -12,7 +12,7 @@ from msgspec.structs import astuple, replace
 
 from claudius.psyche import change as subjects
 from claudius.psyche.bands import numbers_bands
-from claudius.psyche.change import BORN, Change, Event, change_of, feel
+from claudius.psyche.change import BORN, Change, Event, feel
 from claudius.psyche.personality import Kernel
 from claudius.psyche.state import (
     DAY_S,
@@ -32,6 +32,7 @@ from claudius.psyche.state import (
     stranger,
 )
 from claudius.psyche_types import DRIVES, Appraisal, Arc, Edge, Folded, Numbers, Psyche
+from traced import change_of
 
 KERNEL = Kernel()
 FRIENDLY = Axes(0.7, 0.4, 0.7, 0.6, 0.4)

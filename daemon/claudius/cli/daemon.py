@@ -9,8 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -33,8 +32,6 @@ READY_S = 120.0
 ENDED_S = 15.0
 """How long a stop may take: 10 s for running work, and a margin for a slow disk."""
 LOOK_AGAIN_S = 0.02
-FOLLOW_S = 0.2
-"""How often `logs --follow` looks for new lines."""
 
 
 @click.group(cls=Group)
@@ -129,12 +126,8 @@ def logs(count: int | None, *, follow: bool, as_json: bool) -> int:
     if not path.exists() and not follow:
         click.echo(f"{path} does not exist yet: no daemon ever ran here", err=True)
         return EXIT_FAILED
-    lines, read_to = last_lines(path, count)
-    for line in lines:
+    for line in log_lines(path, count, follows=follow):
         click.echo(line if as_json else readable(line))
-    if follow:
-        for line in follow_log(path, read_to):
-            click.echo(line if as_json else readable(line))
     return 0
 
 
@@ -217,46 +210,16 @@ def _launched(launched: Launched, home: Home, *, as_json: bool) -> int:
     return launched.code
 
 
-class ReadTo(Struct, frozen=True):
-    """The position reached in the log; the file is identified too, since a full log is rotated."""
-
-    inode: int = 0
-    offset: int = 0
-
-
-def last_lines(path: Path, count: int | None) -> tuple[Sequence[str], ReadTo]:
-    """Return the last `count` whole lines, or all, and the position after them."""
-    try:
-        with path.open("rb") as file:
-            inode = path.stat().st_ino
-            lines: deque[bytes] = deque(maxlen=count)
-            offset = 0
-            for line in file:
-                if line.endswith(b"\n"):
-                    lines.append(line)
-                    offset += len(line)
-    except FileNotFoundError:
-        return (), ReadTo()
-    return [line.decode("utf-8", "replace").rstrip("\n") for line in lines], ReadTo(inode, offset)
-
-
-def follow_log(path: Path, read_to: ReadTo) -> Iterator[str]:
-    """Yield each new line, endlessly, across the file's rotation."""
-    while True:
+def log_lines(path: Path, count: int | None, *, follows: bool) -> Iterator[str]:
+    """Yield the last `count` lines of a log, or all; if it `follows`, then each new one, across the file's rotation."""
+    argv = ["tail", "-n", "+1" if count is None else str(count), *(["-F"] if follows else []), str(path)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as tail:
+        assert tail.stdout  # noqa: S101 - opened above
         try:
-            found = path.stat()
-            if found.st_ino != read_to.inode or found.st_size < read_to.offset:
-                read_to = ReadTo(found.st_ino, 0)
-            with path.open("rb") as file:
-                file.seek(read_to.offset)
-                for line in file:
-                    if not line.endswith(b"\n"):
-                        break
-                    read_to = ReadTo(read_to.inode, read_to.offset + len(line))
-                    yield line.decode("utf-8", "replace").rstrip("\n")
-        except FileNotFoundError:
-            pass
-        time.sleep(FOLLOW_S)
+            for line in tail.stdout:
+                yield line.decode("utf-8", "replace").rstrip("\n")
+        finally:
+            tail.kill()
 
 
 class NotRunning(ClaudiusError):

@@ -16,15 +16,13 @@ import click
 
 from claudius.cli.output import Group, json_option, print_result, safe
 from claudius.config import load
-from claudius.errors import AdapterRefused, BadConfiguration, ClaudiusError, TryAgain, UsageProblem
+from claudius.errors import BadConfiguration, ClaudiusError, TryAgain, UsageProblem
 from claudius.home import Home
-from claudius.proxies import proxy_of
 from claudius.reports.session import ask
 
 NAME_CHARS = 35
 """The longest app name that Slack allows."""
 TOKEN = "DISCORD_TOKEN"  # noqa: S105 - the setting's name, not a token
-TIMEOUT_S = 5.0
 
 
 @click.group(cls=Group)
@@ -64,13 +62,13 @@ def invite(*, as_json: bool) -> None:
     if not token:
         fix = "put the bot's token there; see docs/discord.md"
         raise BadConfiguration(str(home.env_file), TOKEN, "it is not set", fix)
-    application = asyncio.run(_application(loaded.config.discord.api_url, token)) or application_in(token)
+    from claudius.reports import network_checks as checks
+
+    application = asyncio.run(checks.application(loaded)) or application_in(token)
     if not application:
         raise TryAgain("Discord cannot be reached, and the token does not say whose it is: try again later")
-    from claudius.reports.network_checks import PERMISSIONS
-
     url = invite_url(application)
-    print_result({"url": url, "application": application, "permissions": list(PERMISSIONS)}, [url], as_json=as_json)
+    print_result({"url": url, "application": application, "permissions": [*checks.PERMISSIONS]}, [url], as_json=as_json)
 
 
 def invite_url(application: str) -> str:
@@ -93,23 +91,6 @@ def application_in(token: str) -> str:
     except ValueError:
         return ""
     return found if found.isdigit() and 17 <= len(found) <= 20 else ""
-
-
-async def _application(api_url: str, token: str) -> str:
-    """Ask Discord for the token's application; empty if it does not answer. Raises: AdapterRefused for a bad token."""
-    import aiohttp
-
-    try:
-        async with (
-            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_S), proxy=proxy_of(api_url)) as session,
-            session.get(f"{api_url.rstrip('/')}/applications/@me", headers={"Authorization": f"Bot {token}"}) as answer,
-        ):
-            if answer.status == 401:
-                raise AdapterRefused("discord", TOKEN, "Discord does not accept it (401)", "put a new one into .env")
-            found = await answer.json(content_type=None) if answer.status == 200 else {}
-    except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
-        return ""
-    return str(found.get("id") or "")
 
 
 @click.group(cls=Group)

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from claudius.cli.output import Group, json_option, print_result, safe, table
+from claudius.config.schema import ToolServerSettings
 from claudius.errors import EXIT_FAILED, ToolFailed, UsageProblem
 from claudius.home import Home
-
-if TYPE_CHECKING:
-    from claudius.tool import ToolClass
-    from claudius.tools.mcp import Listed
-    from claudius.tools.pins import Definition
+from claudius.reports import tool_calls, tool_servers
+from claudius.tool import ToolClass
+from claudius.tools.mcp import Listed
+from claudius.tools.pins import Definition
 
 SCOPES = ("once", "talk", "channel", "always")
 CLASSES = ("look", "read", "write", "send")
@@ -36,9 +37,7 @@ def tools(context: click.Context, *, as_json: bool) -> None:
 @json_option
 def pending(*, as_json: bool) -> None:
     """List what waits for consent, oldest first."""
-    from claudius.reports import tool_calls as reports
-
-    found = reports.waiting(Home.of(os.environ))
+    found = tool_calls.waiting(Home.of(os.environ))
     print_result(found, list(_lines(found)) or ["nothing waits"], as_json=as_json)
 
 
@@ -49,18 +48,14 @@ def pending(*, as_json: bool) -> None:
 )
 def allow(call: str, scope: str) -> None:
     """Allow what waits; the soul does it, and says what came of it."""
-    from claudius.reports import tool_calls as reports
-
-    click.echo(safe(reports.decide(Home.of(os.environ), call, "allow" if scope == "once" else scope)))
+    click.echo(safe(tool_calls.decide(Home.of(os.environ), call, "allow" if scope == "once" else scope)))
 
 
 @tools.command()
 @click.argument("call", metavar="ID")
 def deny(call: str) -> None:
     """Forbid what waits."""
-    from claudius.reports import tool_calls as reports
-
-    click.echo(safe(reports.decide(Home.of(os.environ), call, "deny")))
+    click.echo(safe(tool_calls.decide(Home.of(os.environ), call, "deny")))
 
 
 @tools.command()
@@ -68,9 +63,7 @@ def deny(call: str) -> None:
 @json_option
 def calls(most: int, *, as_json: bool) -> None:
     """List what it did with tools, newest first."""
-    from claudius.reports import tool_calls as reports
-
-    found = reports.calls(Home.of(os.environ), most)
+    found = tool_calls.calls(Home.of(os.environ), most)
     print_result(found, list(_lines(found)) or ["it has used no tool yet"], as_json=as_json)
 
 
@@ -79,9 +72,7 @@ def calls(most: int, *, as_json: bool) -> None:
 @json_option
 def show(call: str, *, as_json: bool) -> None:
     """Show one use of a tool: its arguments, who allowed it, what came of it."""
-    from claudius.reports import tool_calls as reports
-
-    document = reports.call(Home.of(os.environ), call)
+    document = tool_calls.call(Home.of(os.environ), call)
     lines = [f"{name}: {safe(_plain(value))}" for name, value in document.items() if value not in (None, "", ())]
     print_result(document, lines, as_json=as_json)
 
@@ -90,9 +81,7 @@ def show(call: str, *, as_json: bool) -> None:
 @json_option
 def grants(*, as_json: bool) -> None:
     """List the consents that are remembered."""
-    from claudius.reports import tool_calls as reports
-
-    found = reports.grants(Home.of(os.environ))
+    found = tool_calls.grants(Home.of(os.environ))
     lines = [
         f"{one['id']}  {one['tool']}  {one['scope']}  {one['conversation'] or 'everywhere'}"
         f"  until {one['expires_at'][:16]}  by {one['granted_by']}"
@@ -105,9 +94,7 @@ def grants(*, as_json: bool) -> None:
 @click.argument("grant", type=int, metavar="ID")
 def revoke(grant: int) -> None:
     """End a remembered consent: it asks again."""
-    from claudius.reports import tool_calls as reports
-
-    reports.revoke(Home.of(os.environ), grant)
+    tool_calls.revoke(Home.of(os.environ), grant)
     click.echo(f"revoked: {grant}")
 
 
@@ -128,9 +115,7 @@ def _plain(value: Any) -> str:
 @json_option
 def list_(*, as_json: bool) -> None:
     """List every tool: what it may do, where it is offered, and whether it can be used now."""
-    from claudius.reports import tool_servers as reports
-
-    rows = reports.offered(Home.of(os.environ))
+    rows = tool_servers.offered(Home.of(os.environ))
     shown = [
         [one["tool"], one["class"], one["from"], ", ".join(one["where"]) or "everywhere", one["off"] or one["purpose"]]
         for one in rows
@@ -160,15 +145,10 @@ def add(name: str, allow: tuple[str, ...], *, again: bool, as_json: bool, **give
     claudius tools add time -- uvx mcp-server-time
     claudius tools add notes --mine read_text_file -- npx -y @modelcontextprotocol/server-filesystem ~/notes
     """  # noqa: D301 - click's mark of a paragraph that is not wrapped
-    import shlex
-
-    from claudius.config.schema import ToolServerSettings
-    from claudius.reports import tool_servers as reports
-
     home = Home.of(os.environ)
     server = ToolServerSettings(**given | {"sandbox": tuple(shlex.split(given["sandbox"]))})
-    loaded = reports.begin(home, name, server, again=again)
-    [seen] = reports.look(home, loaded, [name], {"patience_s": reports.FIRST_S})
+    loaded = tool_servers.begin(home, name, server, again=again)
+    [seen] = tool_servers.look(home, loaded, [name], {"patience_s": tool_servers.FIRST_S})
     if seen.error:
         raise ToolFailed(name, seen.error)
     for one in seen.listed.bad:
@@ -176,15 +156,13 @@ def add(name: str, allow: tuple[str, ...], *, again: bool, as_json: bool, **give
     classes = _given(allow, seen.listed) if allow or not sys.stdin.isatty() else _asked(seen.listed.tools)
     if missing := sorted({*server.mine} - {one.name for one in seen.listed.tools}):
         raise UsageProblem(f"{name} has no tool {missing[0]!r}")
-    rows = reports.agree(home, name, server, seen.listed.tools, classes)
+    rows = tool_servers.agree(home, name, server, seen.listed.tools, classes)
     lines = [f"{one['tool']}: {one['class'] or 'not offered'}" for one in rows]
     lines.append("in force at the next turn; `claudius tools` lists every tool")
     print_result(rows, map(safe, lines), as_json=as_json)
 
 
 def _given(allow: Sequence[str], listed: Listed) -> dict[str, ToolClass]:
-    from claudius.tool import ToolClass
-
     known = {one.name: one for one in listed.tools}
     if not allow:
         tools = ", ".join(f"{one.name}={one.proposed}" for one in listed.tools)
@@ -201,8 +179,6 @@ def _given(allow: Sequence[str], listed: Listed) -> dict[str, ToolClass]:
 
 
 def _asked(tools: Sequence[Definition]) -> dict[str, ToolClass]:
-    from claudius.tool import ToolClass
-
     click.echo("look asks nobody; read asks once in a talk; write and send ask each time; no = not offered")
     found = {}
     for one in tools:
@@ -218,9 +194,7 @@ def _asked(tools: Sequence[Definition]) -> dict[str, ToolClass]:
 @click.argument("name")
 def remove(name: str) -> None:
     """Forget a server, and what was agreed to of its tools."""
-    from claudius.reports import tool_servers as reports
-
-    reports.remove(Home.of(os.environ), name)
+    tool_servers.remove(Home.of(os.environ), name)
     click.echo(f"{name} is forgotten")
 
 
@@ -229,9 +203,7 @@ def remove(name: str) -> None:
 @json_option
 def check(name: str | None, *, as_json: bool) -> int:
     """Start a server, or all of them, and compare what it offers with what was agreed to."""
-    from claudius.reports import tool_servers as reports
-
-    rows = reports.check(Home.of(os.environ), name)
+    rows = tool_servers.check(Home.of(os.environ), name)
     lines = []
     for one in rows:
         found = one["detail"] or f"as agreed, {len(one['tools'])} tools"
@@ -246,8 +218,6 @@ def check(name: str | None, *, as_json: bool) -> int:
 @json_option
 def diff(name: str, *, as_json: bool) -> None:
     """Show how a server's definitions differ from those that you agreed to; `add --again` agrees to them."""
-    from claudius.reports import tool_servers as reports
-
-    rows = reports.diff(Home.of(os.environ), name)
+    rows = tool_servers.diff(Home.of(os.environ), name)
     lines = [line for one in rows for line in (f"{one['tool']}: {one['change']}", *one["lines"])]
     print_result(rows, map(safe, lines or [f"{name}: as agreed"]), as_json=as_json)

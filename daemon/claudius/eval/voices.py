@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 from string import Template
 
 from claudius.cognition.reply.tags import STEPS
 from claudius.errors import SpendLimit
 from claudius.eval.scenes import SceneStep, several
-from claudius.provider import CHARS_PER_TOKEN, Delta, Done, Event, Provider, Request, Usage
+from claudius.provider import CHARS_PER_TOKEN, Delta, Done, Event, Provider, Request, Usage, Wrapped
 from claudius.providers.scripted import Line
 
 LINES = (
@@ -61,49 +61,33 @@ class Purse:
         self.calls += 1
 
 
-@dataclass(slots=True)
-class Metered:
+class Metered(Wrapped):
     """A voice that records what it is asked and says, and pays for each call where `purse` is given."""
 
-    voice: Provider
-    purse: Purse | None = None
-    price: Price = dearest
-    requests: list[Request] = field(default_factory=list)
-    replies: list[str] = field(default_factory=list)
-    usage: Usage = field(default_factory=Usage)
-    first_word_ms: list[float] = field(default_factory=list)
-
-    @property
-    def name(self) -> str:
-        """The name of the voice."""
-        return self.voice.name
-
-    @property
-    def model(self) -> str:
-        """Its model."""
-        return self.voice.model
-
-    @property
-    def sees(self) -> bool:
-        """Whether it can be shown images."""
-        return bool(getattr(self.voice, "sees", False))
+    def __init__(self, voice: Provider, purse: Purse | None = None, price: Price = dearest) -> None:
+        super().__init__(voice)
+        self._purse, self._price = purse, price
+        self.requests: list[Request] = []
+        self.replies: list[str] = []
+        self.usage = Usage()
+        self.first_word_ms: list[float] = []
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
         """Stream the reply. Raises: CapReached, ProviderError."""
-        if self.purse:
-            self.purse.pay_for(request, self.price)
+        if self._purse:
+            self._purse.pay_for(request, self._price)
         self.requests.append(request)
         begun, is_waiting = time.monotonic(), True
-        async for event in self.voice.complete(request):
+        async for event in self.inner.complete(request):
             if is_waiting and isinstance(event, Delta):
                 self.first_word_ms.append((time.monotonic() - begun) * 1000)
                 is_waiting = False
             if isinstance(event, Done):
                 self.replies.append(event.text)
                 self.usage += event.usage
-                if self.purse:
+                if self._purse:
                     known = event.usage.cost_usd
-                    self.purse.spent_usd += self.price(event.usage) if known is None else known
+                    self._purse.spent_usd += self._price(event.usage) if known is None else known
             yield event
 
     async def aclose(self) -> None:

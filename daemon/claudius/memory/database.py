@@ -350,7 +350,7 @@ class Writer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._unwritten: Counter[Hashable] = Counter()
-        """What the jobs that nobody waits for are about, until they are durable."""
+        """What the jobs are about that are not durable yet; None of those that somebody waits for."""
 
     async def write(self, run: Callable[[Database], T], *, is_alone: bool = False) -> T:
         """Run a job and return its result once it is durable. Raises what the job raised, or StoreError.
@@ -369,8 +369,8 @@ class Writer:
             self._alone = asyncio.get_running_loop().call_later(self._linger_s, self._hand_over)
 
     async def flush(self, *about: Hashable) -> bool:
-        """Return True once what was queued about these is durable; False, and at once, if nothing is queued."""
-        if self._unwritten.keys().isdisjoint(about):
+        """Return True once what was queued about these, or about anything, is durable; False if nothing is, at once."""
+        if self._unwritten.keys().isdisjoint(about or self._unwritten):
             return False
         await self.write(lambda _: None)
         return True
@@ -390,6 +390,7 @@ class Writer:
 
     def _put(self, job: _Job) -> None:
         """Queue a job without waking the thread for it alone: a waking thread takes the interpreter from the lanes."""
+        self._unwritten[job.about] += 1
         self._riding.append(job)
         if self._soon is None:
             self._soon = asyncio.get_running_loop().call_soon(self._hand_over)
@@ -492,16 +493,15 @@ class Writer:
 
     def _deliver(self, batch: list[_Job]) -> None:
         for job in batch:
+            self._unwritten[job.about] -= 1
+            if not self._unwritten[job.about]:
+                del self._unwritten[job.about]
             if job.future is not None:
                 if job.error is not None and not job.future.done():
                     job.future.set_exception(job.error)
                 elif not job.future.done():
                     job.future.set_result(job.result)
-                continue
-            self._unwritten[job.about] -= 1
-            if not self._unwritten[job.about]:
-                del self._unwritten[job.about]
-            if job.error is not None:
+            elif job.error is not None:
                 log.warning("a write that nobody waits for failed: %s", unquoted(job.error), exc_info=job.error)
 
 

@@ -72,7 +72,6 @@ RULES: Mapping[str, Rule] = {
     "audience": {"audience": _LABELS},
     "audience_member": _OF_PERSON | {"audience": _LABELS},
     "belief": _OF_PEER | {"sources": _LEARNED},
-    "checkpoint_edge": _OF_PERSON,
     "conversation_person": _OF_PERSON | _OF_PLACE,
     "daimon_mode": _OF_PLACE,
     "fact": _OF_PERSON | {"audience": _LABELS},

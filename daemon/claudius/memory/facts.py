@@ -215,11 +215,12 @@ def known_here(
     now: datetime,
 ) -> tuple[tuple[Fact, ...], tuple[Fact, ...], tuple[Matter, ...]]:
     """Return the facts that a prompt shows, those that hold no more, and the matters that it shows."""
-    persons, own = dump([one for one in (addressee, *others) if one]), dump([addressee])
-    found, waiting = db.all("facts_of", persons=persons), db.all("matters_of", persons=own)
-    if not found and not waiting:
+    persons = dump([one for one in (addressee, *others) if one])
+    rows = db.all("known_here", persons=persons, addressee=addressee)
+    if not rows:
         return (), (), ()
-    facts = [fact_of(row) for row in found if seeing.may((row["audience"],))]
+    facts = [fact_of(row) for row in rows if row["what"] == "fact" and seeing.may((row["audience"],))]
+    waiting = [row for row in rows if row["what"] == "matter"]
     facts.sort(key=attrgetter("id"))
     texts = [internal(one).what if one.origin is Origin.INTERNAL else one.text for one in heard]
     stems = frozenset(stemmed("\n".join(texts)))

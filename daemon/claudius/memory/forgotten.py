@@ -20,7 +20,7 @@ from claudius.memory.erasure import Unsaid, note_unsaid
 from claudius.memory.facts import bears_on, book_fact, ended_line, facts_of, open_matters
 from claudius.memory.moments import find_moments
 from claudius.memory.ranking import stemmed
-from claudius.memory.seeing import Seeing, alone, canonical
+from claudius.memory.seeing import Seeing, alone, ids_of
 from claudius.memory.seen import BLANK
 from claudius.perception import private
 from claudius.recollection import Fact, Matter, ProcessState
@@ -116,8 +116,7 @@ class FactStore:
         kind = FACT if name[:1].lower() == "f" else MATTER
 
         def bring(db: Database) -> str | None:
-            kept = canonical(db, person)
-            ids = dump([kept, *db.values("linked", canonical=kept)])
+            ids = dump(ids_of(db, person))
             named = "fact_of_name" if kind == FACT else "matter_of_name"
             row = db.one(named, ids=ids, audience=audience, short=int(name[1:]))
             if row is None:
@@ -130,9 +129,9 @@ class FactStore:
     def due(self, person: str, audience: str, now: datetime) -> Matter | None:
         """Return the newest matter of a person whose day has come, told in this audience and not raised yet."""
         with self._core.snapshot() as db:
-            kept = canonical(db, person)
-            asked = {row["id"] for row in db.all("matters_raised", person=kept)}
-            found = open_matters(db, [kept, *db.values("linked", canonical=kept)], now)
+            ids = ids_of(db, person)
+            asked = {row["id"] for row in db.all("matters_raised", person=ids[0])}
+            found = open_matters(db, ids, now)
         came = [one for one in found if one.when and one.when <= now.date() and one.audience == audience]
         return max((one for one in came if one.id not in asked), key=lambda one: (one.when, one.id), default=None)
 
@@ -206,8 +205,7 @@ def _take_out(db: Database, row: Row, turn: str, message: Row | None, rows: tupl
 
 def _message(db: Database, row: Row, turn: str) -> Row | None:
     """Return the message that told something: of several in its turn the one that shares the most of its words."""
-    ids = dump([row["person"], *db.values("linked", canonical=row["person"])])
-    said = db.all("moments_telling", turn=turn, ids=ids)
+    said = db.all("moments_telling", turn=turn, ids=dump(ids_of(db, row["person"])))
     stems = frozenset(stemmed(row["text"]))
     return max(said, key=lambda one: (len(stems.intersection(stemmed(one["text"]))), one["id"]), default=None)
 

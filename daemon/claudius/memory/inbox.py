@@ -358,9 +358,10 @@ class InboxStore:
 
     async def unfinished(self, conversation: str, most: int = 32) -> Sequence[Pending]:
         """Return what no turn has committed yet, oldest first, without its calls."""
-        await self._core.flush()
-        with self._core.snapshot() as db:
-            return list(_readable(db.all("unfinished", conversation=conversation, boot=self._core.boot, most=most)))
+        await self._core.writer.flush()
+        return list(
+            _readable(self._core.look("unfinished", conversation=conversation, boot=self._core.boot, most=most))
+        )
 
     async def join(self, pendings: Sequence[Pending]) -> Pending:
         """Merge perceptions of one conversation into one turn, that of the last, and return it."""

@@ -227,8 +227,9 @@ def note(db: Database, noted: Noted, at: datetime) -> None:
     for peer_id in dict.fromkeys([one.peer_id for one in noted.interactions]):
         dealt = [one for one in noted.interactions if one.peer_id == peer_id]
         here = {"peer_id": peer_id, "audience": dealt[-1].audience}
-        db.run("peer_put", peer_id=peer_id, **_counted(db.one("peer_counted", peer_id=peer_id), dealt))
-        db.run("peer_tally_put", **here, **_counted(db.one("peer_tally", **here), dealt))
+        before = {row["audience"]: row for row in db.all("peer_counted_here", **here)}
+        db.run("peer_put", peer_id=peer_id, **_counted(before.get(None), dealt))
+        db.run("peer_tally_put", **here, **_counted(before.get(here["audience"]), dealt))
     rows = [asdict(one) | {"at": stamp(one.at), "preview": valid(one.preview)} for one in noted.interactions]
     db.each("interaction_new", rows)
     if noted.reaction:

@@ -154,6 +154,7 @@ def find_moments(
     kept = {str(row["number"]): row["kept"] for row in numbers}
     total = sum(kept.values())
     places: dict[str, dict[str, int]] = {}
+    said: dict[str, str] = {}
     stems = dump(sorted(asked))
     found = (
         db.all("moment_stems", stems=stems, audiences=dump(list(kept)))
@@ -164,7 +165,8 @@ def find_moments(
         stem, _, number = row["term"].rpartition(":")
         if number in kept:  # what may not be shown here counts for nothing
             places.setdefault(stem, {})[row["term"]] = row["doc"]
-    said = _misspelt(db, [one for one in asked if one not in places], kept, places)
+            said[row["term"]] = stem
+    said |= _misspelt(db, [one for one in asked if one not in places], kept, places)
     frequencies = {stem: sum(counts.values()) for stem, counts in places.items()}
     terms = rarest(asked, frequencies, total)
     if not terms and not near:
@@ -185,18 +187,13 @@ def find_moments(
         hits += db.all("moment_terms", weights=weights, ids=dump(sorted(missing)))
     return Found(
         moments=moments,
-        hits={row["id"]: frozenset([said.get(one) or _stem(one) for one in row["terms"].split()]) for row in hits},
+        hits={row["id"]: frozenset([said[one] for one in row["terms"].split()]) for row in hits},
         beside=beside,
         frequencies={term: frequencies[term] for term in terms},
         total=total,
         nearness=near.of(moments) if near else {},
         nearest=near.nearest if near else (),
     )
-
-
-def _stem(term: str) -> str:
-    """Return the stem of a term as the index holds it, without the number of its audience. Pure."""
-    return term.rpartition(":")[0]
 
 
 def _misspelt(

@@ -113,13 +113,16 @@ class OutboxStore:
             return await self._core.write(lambda db: db.change("attempt", key=key, boot=boot)) > 0
         return bool(found)
 
-    async def settle(self, key: str, receipt: str, now: datetime) -> str:
+    async def settle(self, key: str, receipt: str, now: datetime, *, is_last: bool = False) -> str:
         """Mark a part sent: WRITE 3. The same transaction takes the turn's next part, or settles its inbox rows.
+
+        `is_last`: the turn has no part after it.
 
         Returns the receipt that the part has: another one if another process had sent it before, none if it was erased.
         """
         boot = self._core.boot
-        settled = await self._core.write(partial(settle, key=key, receipt=receipt, now=now, boot=boot))
+        done = partial(settle, key=key, receipt=receipt, now=now, boot=boot, goes_on=not is_last)
+        settled = await self._core.write(done)
         return receipt if settled.rowcount or self._core.look("part_state", key=key) else ""
 
     async def delay(self, key: str, not_before: datetime | None, reason: str, *, unknown: bool = False) -> None:
@@ -176,7 +179,7 @@ def open_stream(db: Database, utterance: Utterance, now: datetime, boot: str) ->
 
 
 def settle(db: Database, key: str, receipt: str, now: datetime, boot: str, *, goes_on: bool = True) -> Cursor:
-    """WRITE 3: a part is visible; take the next, if this process `goes_on`, or settle what the turn answers.
+    """WRITE 3: a part is visible; take the next, if it `goes_on` here, or settle what the turn answers.
 
     Changes no row, which may be counted after the transaction, if it is settled or given up already.
     """

@@ -12,13 +12,13 @@ from msgspec import Struct
 
 from claudius.errors import StoreError
 from claudius.intent import ModelVersion
-from claudius.memory.database import LAST, Core, Database, dump, instant, parse, stamp
+from claudius.memory.database import LAST, Core, Database, Row, dump, instant, parse, stamp
 from claudius.memory.documents import joined, write_model
 from claudius.memory.erasure import everyone, export
 from claudius.memory.facts import Knowledge, knowledge_of
 from claudius.memory.inbox import NEVER_CALLED
 from claudius.memory.plans import number
-from claudius.memory.seeing import Seeing, alone, canonical
+from claudius.memory.seeing import Seeing, alone, canonical, ids_in, ids_of
 from claudius.perception import TERMINAL, Perception, private
 from claudius.tool import Onlookers
 
@@ -99,10 +99,12 @@ class PeopleStore:
 
     def sight(self, person: str) -> Sequence[SeenPlaces]:
         """Return what each id of a person was last known to see."""
-        with self._core.snapshot() as db:
-            kept = canonical(db, person)
-            ids = [kept, *db.values("linked", canonical=kept)]
-            return [_sight(db, one) for one in ids]
+        found = []
+        for one in ids_in(self._core.look("linked", person=person), person):
+            network = f"shared:{one.partition(':')[0]}:"
+            where = {"network": network, "until": f"{network}{LAST}"}
+            found.append(_seen(one, self._core.look("sight", person=one, **where, most=MOST_SEEN)))
+        return found
 
     async def know_sight(self, person: str, seen: Sequence[str]) -> None:
         """Record which places without a member list one id of a person can see now, replacing what was known."""
@@ -165,9 +167,7 @@ class PeopleStore:
     def wants_proactive(self, person: str) -> bool:
         """Return whether a person agreed to be written to first, and withdrew it under none of their ids."""
         with self._core.snapshot() as db:
-            kept = canonical(db, person)
-            ids = [kept, *db.values("linked", canonical=kept)]
-            said = [wish for one in ids if (wish := db.value("wished", person=one)) is not None]
+            said = [wish for one in ids_of(db, person) if (wish := db.value("wished", person=one)) is not None]
         return bool(said) and all(said)
 
     def zone(self, person: str) -> str:
@@ -184,9 +184,8 @@ class PeopleStore:
         """Return every id of a person, found by any of them, the canonical one first; empty for an unknown person."""
         await self._core.flush()
         with self._core.snapshot() as db:
-            kept = canonical(db, person)
-            linked = db.values("linked", canonical=kept)
-            return [kept, *linked] if linked or kept in everyone(db) else []
+            ids = ids_of(db, person)
+            return ids if len(ids) > 1 or ids[0] in everyone(db) else []
 
     async def link(self, person: str, other: str) -> None:
         """Make two ids one person. Raises: StoreError if either is unknown or they are one already."""
@@ -223,17 +222,14 @@ class PeopleStore:
     def said_by(self, person: str) -> Mapping[str, Any]:
         """Return `{"messages": [...], "state": [...]}` of one person, under all their ids."""
         with self._core.snapshot() as db:
-            kept = canonical(db, person)
-            return export(db, [kept, *db.values("linked", canonical=kept)])
+            return export(db, ids_of(db, person))
 
 
 def _participations(db: Database) -> dict[str, Mode]:
     return {row["place"]: row["mode"] for row in db.all("participations")}
 
 
-def _sight(db: Database, person: str) -> SeenPlaces:
-    network = f"shared:{person.partition(':')[0]}:"
-    found = db.all("sight", person=person, network=network, until=f"{network}{LAST}", most=MOST_SEEN)
+def _seen(person: str, found: Sequence[Row]) -> SeenPlaces:
     return SeenPlaces(
         person=person,
         listed=tuple(row["audience"] for row in found if row["is_listed"]),
@@ -265,8 +261,7 @@ def link(db: Database, person: str, other: str) -> None:
 def _join_numbers(db: Database, kept: str, gone: str) -> None:
     """Count on for both, and call plans anew that would have one number in one audience."""
     db.run("numbers_joined", kept=kept, gone=gone)
-    ids = [kept, *db.values("linked", canonical=kept)]
-    for row in db.all("plans_alike", ids=dump(ids)):
+    for row in db.all("plans_alike", ids=dump(ids_of(db, kept))):
         db.run("plan_called", id=row["id"], short=number(db, kept, row["audience"], "p"))
 
 
@@ -309,8 +304,7 @@ OF_TURNS = (
 
 def unlink(db: Database, person: str, at: str, author: Author) -> list[str]:
     """Unlink all ids of a person; return them, the canonical one first. Raises: StoreError."""
-    kept = canonical(db, person)
-    others = db.values("linked", canonical=kept)
+    kept, *others = ids_of(db, person)
     if not others:
         raise StoreError(f"{person} is linked with no other id")
     ids = [kept, *others]

@@ -19,7 +19,7 @@ from claudius.intent import LAPSES_AT, PROMISE_DUE, WHAT, Intent, Schedule
 from claudius.memory.database import Core, Database, Decoding, Row, dump, instant, parse_object, stamp
 from claudius.memory.facts import called_here
 from claudius.memory.inbox import hold, keep, position
-from claudius.memory.seeing import Seeing
+from claudius.memory.seeing import Seeing, ids_of
 from claudius.perception import SELF, Kind, Origin, Perception, Place, ScheduledExtra, TickExtra
 from claudius.prompt import valid
 from claudius.psyche_types import Milestone
@@ -100,7 +100,7 @@ def book_plan(db: Database, intent: Intent, act: PlanMade | PlanMoved | PlanCanc
             gone = [one for one in called if not cancel(db, one, f"turn {intent.turn}")]
             return dropped([called[one] for one in called if one not in gone], [called[one] for one in gone])
         case ZoneSet():
-            ids = [act.person, *db.values("linked", canonical=act.person)]
+            ids = ids_of(db, act.person)
             db.run("zone_told", ids=dump(ids), zone=act.zone)
             others = defaultdict[str, list[str]](list)
             rows = db.all("plans_of_speaker", persons=dump(ids), audience=intent.audience)
@@ -221,8 +221,7 @@ def _receipt(db: Database, intent: Intent, plan_id: int) -> str:
 def _id_here(db: Database, person: str, conversation: str) -> str:
     """Return the id by which the network of a conversation knows a person."""
     network = f"{Place.of(conversation).network}:"
-    ids = [person, *db.values("linked", canonical=person)]
-    return next((one for one in ids if one.startswith(network)), person)
+    return next((one for one in ids_of(db, person) if one.startswith(network)), person)
 
 
 def plans_here(db: Database, ids: Iterable[str], audience: str) -> tuple[PlanHere, ...]:

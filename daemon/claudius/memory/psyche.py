@@ -1,42 +1,18 @@
-"""The topic `store.psyche`: the traces of how turns moved the psyche, and the checkpoint that replaces old ones."""
+"""The topic `store.psyche`: what the soul feels, and the traces of how turns moved it."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Any
 
-import msgspec
-from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from claudius.decoding import decoder, ready
+from claudius.decoding import decoder
 from claudius.intent import Intent
-from claudius.memory.database import Core, Database, Decoding, Row, dump, dump_valid, pack, parse, stamp
-from claudius.memory.packing import unpacked
+from claudius.memory.database import Core, Database, Decoding, dump, dump_valid, pack, stamp
 from claudius.memory.plans import plan_milestone
 from claudius.psyche_types import FAULTS, Appraised, Arc, Drift, Edge, Numbers, Psyche
-
-
-class Trace(Struct, frozen=True, kw_only=True):
-    """How one turn moved the psyche's numbers, and their values after it."""
-
-    id: int
-    turn: str
-    person: str
-    inputs: Mapping[str, Any]
-    after: Numbers
-    traits: tuple[float, ...]
-
-
-class OldTraces(Struct, frozen=True, kw_only=True):
-    """Expiring traces, oldest first, and the state before the first of them."""
-
-    before: Psyche
-    """The checkpoint: numbers, and the edges of the persons that the traces name."""
-    traces: Sequence[Trace]
-
 
 log = logging.getLogger(__name__)
 EDGE_TRACED = ("person", "warmth", "trust", "tension", "comfort", "familiarity")
@@ -60,6 +36,7 @@ def recall_psyche(db: Database, persons: Sequence[str], may: May | None = None) 
     return Psyche(
         version=row["version"],
         numbers=_NUMBERS.decode(row["numbers"]),
+        kernel=row["kernel"],
         edges=_EDGES.decode(row["edges"] or "[]"),
         arcs=tuple([one for one in _ARCS.decode(row["arcs"] or "[]") if may is None or may(one.sources)]),
         appraisals=tuple([one for one in appraisals if may is None or may((one.audience,))]),
@@ -97,10 +74,10 @@ def move_psyche(db: Database, intent: Intent, at: str) -> None:
     except FAULTS:
         log.exception("the psyche is at fault", extra={"turn": intent.turn})
         return
-    traits = dump(folded.traits)
     after = dump(folded.numbers)
     db.run("psyche_moved", numbers=after, kernel=folded.kernel)
-    db.run("psyche_kernel_known", kernel=folded.kernel, traits=traits, at=at)
+    if folded.kernel != psyche.kernel:
+        db.run("psyche_kernel_known", kernel=folded.kernel, traits=dump(folded.traits), at=at)
     for edge in folded.edges:
         db.run("psyche_edge_moved", person=edge.person, edge=dump_valid(edge), at=at)
     db.run(
@@ -147,51 +124,6 @@ class PsycheStore:
         with Decoding("psyche_edge", "absent"):
             return [decoder(Edge).decode(edge) for edge in rows]
 
-    def old_traces(self, before: datetime, most: int) -> OldTraces:
-        """Return at most `most` of the traces older than `before`."""
-        with self._core.snapshot() as db:
-            return old_traces(db, before, most)
-
-    async def fold_traces(self, last: Trace, edges: Sequence[Edge]) -> None:
-        """Delete every trace up to `last`, and move the checkpoint after it, with `edges` as they were then."""
-        await self._core.write(lambda db: fold_traces(db, last, edges))
-
-
-def old_traces(db: Database, before: datetime, most: int) -> OldTraces:
-    """Return at most `most` of the traces older than `before`, and the state before them."""
-    folded = db.one("checkpoint")
-    upto, numbers = (folded["trace"], folded["numbers"]) if folded else (0, None)
-    traces = [_trace(row) for row in db.all("traces_old", trace=upto, before=stamp(before), most=most)]
-    persons = {one.person for one in traces} | {
-        str(who) for one in traces for who, *_ in one.inputs.get("appraisals", ())
-    }
-    edges = db.values("checkpoint_edges", persons=dump(sorted(persons)))
-    return OldTraces(
-        before=Psyche(
-            numbers=_NUMBERS.decode(numbers) if numbers else None,
-            edges=tuple(decoder(Edge).decode(edge) for edge in edges),
-        ),
-        traces=traces,
-    )
-
-
-def fold_traces(db: Database, last: Trace, edges: Sequence[Edge]) -> None:
-    """Delete every trace up to `last` and move the checkpoint after it."""
-    if db.change("checkpoint_moved", trace=last.id, numbers=dump(last.after)):
-        rows = ({"person": edge.person, "edge": dump(replace(edge, name=""))} for edge in edges)
-        db.each("checkpoint_edge_moved", rows)
-    db.run("traces_gone", trace=last.id)
-
-
-def _trace(row: Row) -> Trace:
-    with Decoding("psyche_trace", row["id"]):
-        moved = row["moved"]
-        found = parse(unpacked(moved)) if moved else {name: parse(row[name]) for name in ("inputs", "after")}
-        return Trace(
-            id=row["id"],
-            turn=row["turn"],
-            person=row["person"],
-            inputs=found["inputs"],
-            after=msgspec.convert(found["after"], ready(Numbers)),
-            traits=tuple(parse(row["traits"])),
-        )
+    async def expire_traces(self, before: datetime, most: int) -> int:
+        """Delete at most `most` of the traces older than `before`, the oldest first; return how many."""
+        return await self._core.write(lambda db: db.change("traces_gone", before=stamp(before), most=most))

@@ -65,10 +65,12 @@ def recall(
     """Read everything that a turn may know. The caller holds the snapshot. Raises: RowInvalid, StaleTurn."""
     perception = pending.perceptions[-1]
     conversation = perception.conversation
-    if limits.in_order and not db.one("is_next", seq=pending.seq, turn=pending.turn):
-        raise StaleTurn("something earlier has come, or this was changed or withdrawn")
     seeing = Seeing(db, perception, own_only=limits.own_only)
-    row = db.one("conversation_recalled", conversation=conversation)
+    here = {"conversation": conversation, "audience": seeing.audience, "key": StateKey.CURRENT_TASK}
+    (place,) = db.all("place_recalled", **here, seq=pending.seq, turn=pending.turn)
+    if limits.in_order and not place["is_next"]:
+        raise StaleTurn("something earlier has come, or this was changed or withdrawn")
+    row = None if place["version"] is None else place
     before = stamp(let_go(limits, now))
     kept = Past(db, shelf, seeing, row, before, limits.max_past) if row else None
     is_spoken_to = bool(perception.person) and perception.origin is Origin.EXTERNAL
@@ -81,9 +83,9 @@ def recall(
     others = _others(db, seeing, conversation, kept.whole if kept else ())
     past = kept.past if kept else ()
     process, last_at = _process(row)
-    peers, beliefs = company(db, seeing, others, past, perception.text, beliefs=limits.beliefs, now=now)
+    may_believe = limits.beliefs and bool(place["believes"])
+    peers, beliefs = company(db, seeing, others, past, perception.text, beliefs=may_believe, now=now)
     names = {one.person: one.name for one in (speaker, *others) if one.name}
-    task = db.value("task_here", key=StateKey.CURRENT_TASK, audience=seeing.audience, conversation=conversation)
     listener = _listener(db, seeing, perception.origin, speaker)
     addressee = (speaker if is_spoken_to else listener) or speaker
     known, ended, matters = known_here(
@@ -108,14 +110,14 @@ def recall(
         summary=_summary(seeing, row),
         left_out=kept.left_out if kept else None,
         state=of_this_sitting(state_of(db, seeing), past, now),
-        task=task or "",
+        task=place["task"] or "",
         last_at=last_at,
         participation=(row["participation"] or "") if row else "",
         is_first=row is None and not db.value("called_before", turn=pending.turn),
         peers=tuple([replace(one, name=names.get(one.peer_id, one.name)) for one in peers]),
         beliefs=beliefs,
         plans=plans_here(db, seeing.ids(speaker.person), seeing.audience)
-        if is_spoken_to and (row is None or row["plans_wait"])
+        if is_spoken_to and place["plans_wait"]
         else (),
         psyche=psyche_if_whole(db, [one.person for one in (speaker, *others)], seeing.may) if limits.psyche else None,
         known=known,

@@ -40,7 +40,7 @@ from claudius.memory.seen import (
     usage_of,
 )
 from claudius.perception import SELF, Place
-from claudius.psyche_types import Edge, Numbers, Psyche
+from claudius.psyche_types import Edge, Psyche
 from claudius.recollection import Entry, Fact, Matter, PastTurn, Shown
 from claudius.soul.source import PushedSoul
 
@@ -521,16 +521,6 @@ class Records:
                 moved = parse(unpacked(row["moved"])) if row["moved"] else {one: parse(row[one]) for one in columns}
                 found.append({**whose, **moved, "traits": parse(row["traits"])})
         return found
-
-    def psyche_checkpoint(self) -> Psyche:
-        """Return the numbers and edges before the oldest trace that is kept, where folding the traces begins."""
-        with self._snapshot() as db:
-            row = db.one("checkpoint")
-            edges = db.values("checkpoint_edges_shown")
-        return Psyche(
-            numbers=decoder(Numbers).decode(row["numbers"]) if row and row["numbers"] else None,
-            edges=tuple(decoder(Edge).decode(edge) for edge in edges),
-        )
 
     @abstractmethod
     def integrity(self) -> Sequence[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from claudius.memory.database import Database, dump, parse_strings
+from claudius.memory.database import Database, Row, dump, parse_strings
 from claudius.perception import (
     SELF,
     Perception,
@@ -68,14 +68,15 @@ class Seeing:
     def canonical(self, person: str) -> str:
         """Return the canonical id of a person."""
         if person not in self._canonical:
-            self._canonical[person] = self._db.value("canonical", person=person) or person
+            ids = ids_of(self._db, person)
+            self._canonical |= dict.fromkeys((person, *ids), ids[0])
+            self._ids[ids[0]] = ids
         return self._canonical[person]
 
     def ids(self, canonical: str) -> list[str]:
         """Return every id of a person, the canonical one first."""
-        if canonical not in self._ids:
-            self._ids[canonical] = [canonical, *self._db.values("linked", canonical=canonical)]
-        return self._ids[canonical]
+        self.canonical(canonical)
+        return self._ids.get(canonical, [canonical])
 
     def may(self, sources: Iterable[str]) -> bool:
         """Return whether what was learned in all of `sources` may be shown here now."""
@@ -153,6 +154,16 @@ def alone(person: str, now: datetime) -> Perception:
     return Perception(
         key="", conversation=":::", audience=private(person), person=person, name="", text="", at=now, position=""
     )
+
+
+def ids_of(db: Database, person: str) -> list[str]:
+    """Return every id of a person, by whichever of them, the canonical one first."""
+    return ids_in(db.all("linked", person=person), person)
+
+
+def ids_in(linked: Sequence[Row], person: str) -> list[str]:
+    """Return these ids of a person, the canonical one first. Pure."""
+    return [linked[0]["canonical"], *[row["person"] for row in linked]] if linked else [person]
 
 
 def canonical(db: Database, person: str) -> str:

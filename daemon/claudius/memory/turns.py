@@ -43,7 +43,7 @@ from claudius.memory.outbox import say
 from claudius.memory.plans import TOO_MANY, book_plan, keep_plans
 from claudius.memory.psyche import move_psyche
 from claudius.memory.recall import RecallLimits, Shelf, let_go, recall
-from claudius.memory.seeing import Seeing, alone, canonical
+from claudius.memory.seeing import Seeing, alone, ids_of
 from claudius.memory.seen import ERASED, NO_SNAPSHOT, KeptTurn, is_damaged, packed, seen_in, snapshot_of, unpack
 from claudius.memory.whispers import Claims
 from claudius.perception import Perception, internal, is_terminal, joint, private
@@ -108,9 +108,7 @@ def spent_since(db: Database, since: datetime, person: str, channel: str) -> flo
     if channel:
         return float(db.value("spent_since_in", since=at, channel=channel))
     if person:
-        kept = canonical(db, person)
-        ids = [kept, *db.values("linked", canonical=kept)]
-        return float(db.value("spent_since_on", since=at, ids=dump(ids)))
+        return float(db.value("spent_since_on", since=at, ids=dump(ids_of(db, person))))
     return float(db.value("spent_since", since=at))
 
 
@@ -240,8 +238,7 @@ class TurnStore:
             said = [(row["audience"], instant(row["at"])) for row in db.all("proactive_since", since=stamp(since))]
             whose = [audience]
             if audience.startswith(private("")):
-                person = canonical(db, audience.removeprefix(private("")))
-                whose = [private(one) for one in (person, *db.values("linked", canonical=person))]
+                whose = list(map(private, ids_of(db, audience.removeprefix(private("")))))
             heard = db.value("spoken_last_at", since=stamp(since), audiences=dump(whose))
             waiting = db.value("waits_there", conversation=conversation, key=perception.key)
             process = internal(perception).process

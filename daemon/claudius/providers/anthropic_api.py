@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from claudius.children import LINE_BYTES
+from claudius.children import bounding
 from claudius.config import Loaded, ModelSettings
 from claudius.errors import Cut, ProviderError, TimedOut, Unavailable, Unreachable
 from claudius.foreign import UNLISTED
@@ -62,7 +62,6 @@ def messages(request: Request) -> Iterator[dict[str, Any]]:
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-    import httpx2
     from anthropic import APIStatusError, AsyncAnthropic, AsyncStream
 
 NAME = "anthropic_api"
@@ -278,7 +277,7 @@ def _client(key: str, base_url: str, model: ModelSettings, trusted: Callable[[],
 
     silence_s = 2 * max(model.first_byte_s, model.idle_s)
     http = anthropic.DefaultAsyncHttpxClient(
-        verify=trusted(), follow_redirects=False, event_hooks={"response": [_bounding()]}
+        verify=trusted(), follow_redirects=False, event_hooks={"response": [bounding()]}
     )
     return anthropic.AsyncAnthropic(
         api_key=key,
@@ -287,34 +286,3 @@ def _client(key: str, base_url: str, model: ModelSettings, trusted: Callable[[],
         timeout=httpx2.Timeout(silence_s, connect=CONNECT_S),
         http_client=http,
     )
-
-
-def _bounding() -> Any:
-    """Build the hook that aborts a body with an endless line.
-
-    The library would collect the whole line, again at each piece.
-    """
-    import httpx2  # noqa: PLC0415 - as above
-
-    class Bounded(httpx2.AsyncByteStream):
-        """A body's pieces, as long as its lines are short enough."""
-
-        def __init__(self, inner: Any) -> None:
-            self._inner = inner
-
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            length = 0
-            async for piece in self._inner:
-                _, newline, rest = piece.rpartition(b"\n")
-                length = len(rest) if newline else length + len(piece)
-                if length > LINE_BYTES:
-                    raise httpx2.RemoteProtocolError("a line without end")
-                yield piece
-
-        async def aclose(self) -> None:
-            await self._inner.aclose()
-
-    async def bound(response: httpx2.Response) -> None:
-        response.stream = Bounded(response.stream)
-
-    return bound

@@ -306,14 +306,7 @@ class LocalServer:
     def note(self, facts: Facts, request: Request, usage: Usage, times_s: tuple[float, float], text: str) -> None:
         """Learn from one finished call, written down when it matters. `times_s`: to its first byte, and in all."""
         first_s, total_s = times_s
-        before = (
-            facts.chars_per_token,
-            facts.tokens_per_s,
-            facts.spoken_per_s,
-            facts.is_formless,
-            facts.kept > 0,
-            facts.reasons,
-        )
+        before, rates = _flags(facts), _rates(facts)
         read = usage.input_tokens + usage.cache_read_tokens
         if not usage.estimated and read > 50:
             facts.chars_per_token = _moved(facts.chars_per_token, chars_of(request) / read)
@@ -322,9 +315,8 @@ class LocalServer:
             facts.tokens_per_s = fresh / first_s
         if not usage.estimated and usage.output_tokens >= SPOKEN_LEAST and total_s > first_s > 0:
             rate = (usage.output_tokens - 1) / (total_s - first_s)
-            facts.spoken_per_s = (
-                rate if not facts.spoken_per_s else facts.spoken_per_s + LEARNED * (rate - facts.spoken_per_s)
-            )
+            before_s = facts.spoken_per_s or rate
+            facts.spoken_per_s = before_s + LEARNED * (rate - before_s)
         is_thought = text.lstrip().startswith("<think") or (
             usage.output_tokens > SPOKEN_LEAST and len(text) < usage.output_tokens
         )
@@ -332,17 +324,10 @@ class LocalServer:
         if request.form and request.purpose != "repair":
             facts.asked = min(TRIED, facts.asked + 1)
             facts.kept = min(TRIED, facts.kept + all(f"</{one.name}>" in text for one in request.form if not one.check))
-        after = (
-            facts.chars_per_token,
-            facts.tokens_per_s,
-            facts.spoken_per_s,
-            facts.is_formless,
-            facts.kept > 0,
-            facts.reasons,
-        )
-        if facts.is_formless and not before[3]:
+        if facts.is_formless and not before[0]:
             log.warning(FORMLESS, TRIED)
-        if before[3:] != after[3:] or any(abs(a - b) > 0.2 * b for a, b in zip(after[:3], before[:3], strict=True)):
+        moved = [abs(now - then) > 0.2 * then for now, then in zip(_rates(facts), rates, strict=True)]
+        if before != _flags(facts) or any(moved):
             self._memory.save()
 
     def reading_s(self, facts: Facts, request: Request) -> float:
@@ -386,6 +371,14 @@ def limits(facts: Facts, profile: Profile) -> ModelLimits:
         slots=facts.slots,
         reasons=facts.reasons,
     )
+
+
+def _flags(facts: Facts) -> tuple[bool, ...]:
+    return facts.is_formless, facts.kept > 0, facts.reasons
+
+
+def _rates(facts: Facts) -> tuple[float, ...]:
+    return facts.chars_per_token, facts.tokens_per_s, facts.spoken_per_s
 
 
 def _moved(known: float, found: float) -> float:

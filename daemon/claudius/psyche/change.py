@@ -1,7 +1,7 @@
 """Compute the change that one turn makes to the psyche, with its milestones. Pure.
 
 A milestone is a drive or arc that has grown strong; each rise becomes one event of the soul's own. The store folds a
-`Change` at commit; the trace rebuilds one from its stored inputs. Source: the psyche design, section 2.
+`Change` at commit; its inputs stand in the trace. Source: the psyche design, section 2.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from claudius.psyche.events import HIT, MILESTONE, MILESTONE_REARMED, NOTICED
 from claudius.psyche.personality import Kernel, kernel_hash
 from claudius.psyche.state import (
     HOUR_S,
-    Axes,
     Stimulus,
     advance,
     advance_edge,
@@ -265,7 +264,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def inputs(self, *, is_born: bool = False) -> dict[str, Any]:
-        """Return the inputs that move the numbers, without anybody's text; the trace replays them. Pure.
+        """Return the inputs that move the numbers, without anybody's text, as the trace keeps them. Pure.
 
         `is_born`: the event created an arc.
         """
@@ -285,39 +284,6 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
             "hint": self.hint,
             "mood": self.mood,
         }
-
-
-def change_of(turn: str, inputs: Mapping[str, Any], person: str, traits: tuple[float, ...]) -> Change:
-    """Rebuild the change behind a row of the trace, as far as numbers go. Pure."""
-    told = inputs["stimulus"]
-    stimulus = None
-    if told:
-        effects = tuple(told["drive_effects"])
-        stimulus = Stimulus(**{**told, "axes": Axes(*told["axes"]), "drive_effects": effects})
-    born = Arc(arc=turn, label=turn, stems=(), at_s=inputs["at_s"], intensity=BORN, band=1)
-    return Change(
-        turn=turn,
-        audience="",
-        event=Event(
-            at_s=inputs["at_s"],
-            kind=inputs["kind"],
-            address=inputs["address"],
-            person=person,
-            name="",
-            stimulus=stimulus,
-            importance=inputs["importance"],
-            matches=tuple((arc, match) for arc, match in inputs["matches"]),
-            birth=born if inputs["born"] else None,
-        ),
-        max_arcs=inputs["born"] or MOST_ARCS,
-        compiled=Kernel(*traits),
-        outcome=inputs["outcome"],
-        appraisals=tuple(
-            Appraisal(person=who, kind=kind, strength=strength) for who, kind, strength in inputs.get("appraisals", ())
-        ),
-        hint=inputs["hint"],
-        mood=inputs["mood"],
-    )
 
 
 def _after_thought(change: Change, psyche: Psyche, moved: Moved, kernel: Kernel) -> tuple[Numbers, tuple[Edge, ...]]:

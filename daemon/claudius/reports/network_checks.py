@@ -10,6 +10,7 @@ import os
 import socket
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from ipaddress import ip_address
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -18,6 +19,7 @@ import aiohttp
 
 from claudius.adapters.slack.manifest import CODES, SCOPES
 from claudius.config import SETTINGS, Loaded, daimons, load
+from claudius.errors import AdapterRefused
 from claudius.foreign import listed
 from claudius.home import Home
 from claudius.proxies import proxy_of
@@ -198,31 +200,50 @@ async def ask_discord(loaded: Loaded) -> AsyncIterator[Check]:
         fix = "put the bot's token into .env; docs/discord.md says where Discord shows it"
         yield Check("discord", ok=False, detail="DISCORD_TOKEN is not set", fix=fix)
         return
-    headers, url = {"Authorization": f"Bot {token}"}, loaded.config.discord.api_url.rstrip("/")
-    async with aiohttp.ClientSession(timeout=TIMEOUT, headers=headers, proxy=proxy_of(url)) as session:
-        discord = _Discord(session, url)
-        try:
+    try:
+        async with _discord_of(loaded) as discord:
             async for check in _discord(discord, loaded.config.discord.guilds):
                 yield check
-        except _Refused as error:
-            is_token = error.code == "401"
-            detail = "Discord does not accept it (401)" if is_token else f"Discord answered with status {error.code}"
-            yield Check("discord token", ok=False, detail=detail, fix=RESET if is_token else "try again later")
-        except UNREACHABLE as error:
-            detail = f"Discord cannot be reached ({type(error).__name__})"
-            yield Check("discord", ok=False, detail=detail, fix="check the network, HTTPS_PROXY, discord.api_url")
+    except _Refused as error:
+        is_token = error.code == "401"
+        detail = "Discord does not accept it (401)" if is_token else f"Discord answered with status {error.code}"
+        yield Check("discord token", ok=False, detail=detail, fix=RESET if is_token else "try again later")
+    except UNREACHABLE as error:
+        detail = f"Discord cannot be reached ({type(error).__name__})"
+        yield Check("discord", ok=False, detail=detail, fix="check the network, HTTPS_PROXY, discord.api_url")
 
 
 async def servers(loaded: Loaded) -> Mapping[str, str]:
     """Return the servers that the bot is in, id to name; empty if Discord does not answer."""
-    headers = {"Authorization": f"Bot {loaded.secret('DISCORD_TOKEN')}"}
-    url = loaded.config.discord.api_url.rstrip("/")
     try:
-        async with aiohttp.ClientSession(timeout=TIMEOUT, headers=headers, proxy=proxy_of(url)) as session:
-            found = await _Discord(session, url).get("/users/@me/guilds")
+        async with _discord_of(loaded) as discord:
+            found = await discord.get("/users/@me/guilds")
     except (_Refused, *UNREACHABLE):
         return {}
     return {str(one["id"]): str(one.get("name")) for one in found}
+
+
+async def application(loaded: Loaded) -> str:
+    """Return the id of the token's application; empty if Discord does not answer. Raises: AdapterRefused."""
+    try:
+        async with _discord_of(loaded) as discord:
+            found = await discord.get("/applications/@me")
+    except _Refused as error:
+        if error.code == "401":
+            what = "Discord does not accept it (401)"
+            raise AdapterRefused("discord", "DISCORD_TOKEN", what, "put a new one into .env") from error
+        return ""
+    except UNREACHABLE:
+        return ""
+    return str(found.get("id") or "")
+
+
+@asynccontextmanager
+async def _discord_of(loaded: Loaded) -> AsyncIterator[_Discord]:
+    headers = {"Authorization": f"Bot {loaded.secret('DISCORD_TOKEN')}"}
+    url = loaded.config.discord.api_url.rstrip("/")
+    async with aiohttp.ClientSession(timeout=TIMEOUT, headers=headers, proxy=proxy_of(url)) as session:
+        yield _Discord(session, url)
 
 
 async def _discord(discord: _Discord, allowed: Sequence[str]) -> AsyncIterator[Check]:

@@ -169,7 +169,10 @@ class Swept(Struct, frozen=True, kw_only=True):
 
 
 class PlainNetwork(Protocol):
-    """What is asked of every network beside its messages, answered as one does that has no more than these."""
+    """What is asked of every network beside its messages, answered as one does that has no more than these.
+
+    Each method has a body: without one, a type checker takes it for abstract.
+    """
 
     name: str
     """The network's name in conversation keys."""
@@ -190,18 +193,20 @@ class PlainNetwork(Protocol):
         """
         return None
 
-    async def working(self, perception: Perception, *, on: bool) -> None:
+    async def working(self, perception: Perception, *, on: bool) -> None:  # noqa: ARG002 - a network's own
         """Show or clear the typing indicator for a perception.
 
         It carries no words of the reply. Never raises and does not wait for the network.
         """
+        return
 
     def streams(self, perception: Perception) -> bool:  # noqa: ARG002 - a network's own
         """Return whether the recipients of the answer can watch it grow."""
         return False
 
-    async def show(self, utterance: Utterance, text: str) -> None:
+    async def show(self, utterance: Utterance, text: str) -> None:  # noqa: ARG002 - a network's own
         """Show the next piece of an utterance that `speak` will complete in the same message. Never raises."""
+        return
 
     def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:  # noqa: ARG002 - a network's own
         """Read what may have been missed, latest activity first, paced under the network's limits.
@@ -230,6 +235,7 @@ class PlainNetwork(Protocol):
 
     async def close(self) -> None:
         """Stop listening; leave no task, socket or session. The task of `listen` is cancelled in any case."""
+        return
 
 
 class Adapter(PlainNetwork, Protocol):

@@ -209,10 +209,10 @@ async def _send(utterance: Utterance, adapter: Adapter) -> str:
 
 async def _settle(part: Delivery, post: Post, receipt: str) -> None:
     """Record that a part is visible, retrying while nothing can be written: the part must not be sent twice."""
-    key = part.utterance.key
+    key, is_last = part.utterance.key, part.utterance.part + 1 == part.utterance.parts
     while True:
         try:
-            kept = await post.store.outbox.settle(key, receipt, post.clock())
+            kept = await post.store.outbox.settle(key, receipt, post.clock(), is_last=is_last)
             return None if kept == receipt else await _take_down(part.utterance, post, receipt)
         except (StoreAway, StoreFull, StoreReadOnly) as error:
             log.error("what was said cannot be noted yet", extra={"key": key, "error": error.message})  # noqa: TRY400 - no trace

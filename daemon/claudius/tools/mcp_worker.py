@@ -14,7 +14,7 @@ import math
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ from mcp_types import (
     jsonrpc_message_adapter,
 )
 
-from claudius.children import LINE_BYTES, Child
+from claudius.children import LINE_BYTES, Child, bounding
 from claudius.errors import ClaudiusError, Crashed, Cut
 from claudius.tools.pins import MOST_PAGES, MOST_TOOLS, flaw
 
@@ -207,16 +207,14 @@ class McpConnection:
         last = (self.child.complaint if self.child else "").strip().splitlines()[-1:]
         return {"error": self.why or "it ended", "complaint": "".join(last)[:COMPLAINT_CHARS]}
 
-    async def _cap(self, response: httpx2.Response) -> None:
-        response.stream = _CappedStream(response.stream, self.end)
-
     @asynccontextmanager
     async def _transport(self) -> AsyncIterator[Streams]:
         async with AsyncExitStack() as stack:
             if self._spec.get("url"):
                 headers = {"Authorization": f"Bearer {self._spec['token']}"} if self._spec.get("token") else {}
                 times = httpx2.Timeout(CONNECT_S, read=None)
-                http = httpx2.AsyncClient(headers=headers, event_hooks={"response": [self._cap]}, timeout=times)
+                capped = bounding(lambda: self.end("it wrote a line without end"))
+                http = httpx2.AsyncClient(headers=headers, event_hooks={"response": [capped]}, timeout=times)
                 await stack.enter_async_context(http)
                 transport = streamable_http_client(self._spec["url"], http_client=http, max_sse_event_size=LINE_BYTES)
                 yield await stack.enter_async_context(transport)
@@ -283,26 +281,6 @@ async def _guarded(server: McpConnection, transport: Any) -> AsyncIterator[Strea
         guard.start_soon(reading)
         yield guarded, write
         guard.cancel_scope.cancel()
-
-
-class _CappedStream(httpx2.AsyncByteStream):
-    """Ends a response in which LINE_BYTES come without an end of line."""
-
-    def __init__(self, inner: Any, end: Callable[[str], None]) -> None:
-        self._inner, self._end = inner, end
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        length = 0
-        async for piece in self._inner:
-            last = piece.rfind(b"\n")
-            length = length + len(piece) if last < 0 else len(piece) - last
-            if length > LINE_BYTES:
-                self._end("it wrote a line without end")
-                raise httpx2.ReadError("a line without end")
-            yield piece
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
 
 
 class McpConnections:

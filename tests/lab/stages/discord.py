@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from claudius.testing.adapter_contract.stage import ANA, BEN, BOT, CHANNEL, DM, EVERYTHING, STRANGER, Shown, Trouble
+from claudius.testing.adapter_contract.stage import (
+    ANA,
+    BEN,
+    BOT,
+    CHANNEL,
+    DM,
+    EVERYTHING,
+    STRANGER,
+    Shown,
+    Stage,
+    Trouble,
+)
 from lab.loopback.discord import state
 from lab.loopback.discord.world import DiscordWorld
 
@@ -16,7 +27,7 @@ SUPPRESS_EMBEDS = 1 << 2
 
 
 @dataclass(frozen=True, slots=True)
-class DiscordStage:
+class DiscordStage(Stage):
     """People of a Discord on loopback."""
 
     world: DiscordWorld

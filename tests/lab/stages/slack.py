@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from claudius.testing.adapter_contract.stage import ANA, BEN, BOT, CHANNEL, DM, EVERYTHING, STRANGER, Shown, Trouble
+from claudius.testing.adapter_contract.stage import (
+    ANA,
+    BEN,
+    BOT,
+    CHANNEL,
+    DM,
+    EVERYTHING,
+    STRANGER,
+    Shown,
+    Stage,
+    Trouble,
+)
 from lab.loopback.slack.state import BOT_TOKEN, BOT_USER
 from lab.loopback.slack.world import SlackWorld
 
@@ -16,7 +27,7 @@ SIGNS = {"👍": "+1", "👎": "-1", "❤️": "heart", "🛑": "octagonal_sign"
 
 
 @dataclass(frozen=True, slots=True)
-class SlackStage:
+class SlackStage(Stage):
     """People of a Slack on loopback."""
 
     world: SlackWorld

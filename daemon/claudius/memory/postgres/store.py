@@ -272,10 +272,10 @@ class LaneOutbox(OutboxStore):
 
         return await self._core.write(take)
 
-    async def settle(self, key: str, receipt: str, now: datetime) -> str:
+    async def settle(self, key: str, receipt: str, now: datetime, *, is_last: bool = False) -> str:
         boot = self._open.boot
         try:
-            settled = await self._core.write(lambda db: settle(db, key, receipt, now, boot))
+            settled = await self._core.write(lambda db: settle(db, key, receipt, now, boot, goes_on=not is_last))
         except StaleTurn:
             settled = await self._open.write(lambda db: settle(db, key, receipt, now, boot, goes_on=False))
         if settled.rowcount:

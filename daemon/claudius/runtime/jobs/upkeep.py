@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 
@@ -15,12 +15,9 @@ from claudius.cognition.timing import Timing, quiet_begin, read_hours
 from claudius.home import Home
 from claudius.memory.erasure import OVERWRITING
 from claudius.memory.inbox import Pending
-from claudius.memory.psyche import OldTraces
 from claudius.memory.recall import RecallLimits
 from claudius.memory.store import Store
 from claudius.perception import Kind, Origin, Perception
-from claudius.psyche.change import change_of
-from claudius.psyche_types import Edge
 from claudius.recollection import turn_of
 from claudius.runtime.jobs import Job, Tools, calls_left
 
@@ -98,10 +95,8 @@ async def expire_records(tools: Tools) -> str:
             if found < AT_ONCE:
                 break
         for _ in range(BATCHES):
-            old = store.psyche.old_traces(before, AT_ONCE)
-            if not old.traces:
+            if await store.psyche.expire_traces(before, AT_ONCE) < AT_ONCE:
                 break
-            await store.psyche.fold_traces(old.traces[-1], await asyncio.to_thread(edges_after, old))
     left = await _give_back(store)
     told = f"{went} records are past their time" if went else "no record is past its time"
     return f"{told}; {left} free pages" if left else told
@@ -114,19 +109,6 @@ async def _give_back(store: Store) -> int:
         if not left or left >= before:
             break
     return left
-
-
-def edges_after(old: OldTraces) -> Sequence[Edge]:
-    """Return the edges after the last of some traces, folded from the state before the first. Pure."""
-    edges = {edge.person: edge for edge in old.before.edges}
-    psyche = old.before
-    for trace in old.traces:
-        change = change_of(trace.turn, trace.inputs, trace.person, trace.traits)
-        known = tuple(edges[person] for person in change.persons if person in edges)
-        folded = change.fold(replace(psyche, edges=known))
-        edges |= {edge.person: edge for edge in folded.edges}
-        psyche = replace(psyche, numbers=trace.after)
-    return tuple(edges.values())
 
 
 RECORDS = Job("records", Timing(every=timedelta(hours=1)), expire_records)

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from claudius.config import Config
 from claudius.perception import Following, Kind, Perception
 from claudius.runtime.access import EVERYWHERE, admit
-from claudius.testing.adapter_contract.ground import PATIENCE_S, Make, answer, case, listening
-from claudius.testing.adapter_contract.stage import BOT, CHANNEL, DM, STRANGER, Stage
+from claudius.testing.adapter_contract.ground import Make, answer, case, listening
+from claudius.testing.adapter_contract.stage import BOT, CHANNEL, DM, PATIENCE_S, STRANGER, Stage
 
 
 def _admitted(perception: Perception, *, bots: tuple[str, ...] = ()) -> Perception | None:

@@ -15,9 +15,8 @@ from claudius.intent import Utterance
 from claudius.perception import Perception
 from claudius.recollection import turn_of
 from claudius.runtime.adapter import Adapter, Gap
-from claudius.testing.adapter_contract.stage import Stage
+from claudius.testing.adapter_contract.stage import PATIENCE_S, Stage
 
-PATIENCE_S = 20.0
 Make = Callable[[], Adapter]
 
 

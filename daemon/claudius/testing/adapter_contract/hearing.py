@@ -6,8 +6,8 @@ import asyncio
 
 from claudius.errors import StoreFull
 from claudius.perception import Kind, MessageExtra, Perception, ReactionExtra, amended_key
-from claudius.testing.adapter_contract.ground import PATIENCE_S, Make, answer, case, listening
-from claudius.testing.adapter_contract.stage import BEN, CHANNEL, DM, Stage
+from claudius.testing.adapter_contract.ground import Make, answer, case, listening
+from claudius.testing.adapter_contract.stage import BEN, CHANNEL, DM, PATIENCE_S, Stage
 
 ODD = "a\u202eb \U0001f469\u200d\U0001f680 e\u0301 &lt; * _ \u05d0\u05d1 end"
 

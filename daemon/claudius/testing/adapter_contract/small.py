@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,103 +12,12 @@ from uuid import uuid4
 from claudius.adapters.terminal import TerminalAdapter, own_person
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.control import ControlConnection
-from claudius.testing.adapter_contract.ground import PATIENCE_S
-from claudius.testing.adapter_contract.stage import ANA, CHANNEL, DM, Shown, Trouble
+from claudius.testing.adapter_contract.stage import ANA, CHANNEL, DM, Shown, Stage
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 
 
-class Small:
-    """No-ops for the actions that neither supports; cases that need one declare it and are skipped."""
-
-    can: frozenset[str] = frozenset()
-
-    def seen(self, text: str) -> str:
-        """Return the text unchanged: nothing is encoded."""
-        return text
-
-    async def say_as_us(self, where: str, text: str) -> None:
-        """Do nothing: no other sender shares our name here."""
-
-    async def double(self, events: int) -> None:
-        """Do nothing: no event comes twice."""
-
-    async def lose_answer(self, *, is_applied: bool) -> None:
-        """Do nothing: no answer is lost."""
-
-    async def edit(self, where: str, message: str, text: str, *, thread: str = "", calls: bool = False) -> None:
-        """Do nothing: messages cannot be changed."""
-
-    async def unfurl(self, where: str, message: str, *, thread: str = "") -> None:
-        """Do nothing: links do not unfurl."""
-
-    async def delete(self, where: str, messages: Sequence[str], *, thread: str = "") -> None:
-        """Do nothing: messages cannot be deleted."""
-
-    async def react(
-        self, where: str, message: str, emoji: str, *, by: str = ANA, thread: str = "", is_on: bool = True
-    ) -> None:
-        """Do nothing: there are no reactions."""
-
-    async def upload(
-        self,
-        where: str,
-        name: str,
-        content: bytes,
-        mimetype: str,
-        *,
-        text: str = "",
-        calls: bool = False,
-    ) -> str:
-        """Raise NotImplementedError: there are no files."""
-        raise NotImplementedError(name)
-
-    async def begin_thread(self, message: str) -> str:
-        """Raise NotImplementedError: there are no threads."""
-        raise NotImplementedError(message)
-
-    async def refuse_history(self) -> None:
-        """Do nothing: there is no history."""
-
-    async def meet(self, who: str) -> None:
-        """Do nothing: nobody else can join."""
-
-    async def hold(self) -> None:
-        """Do nothing: every event is delivered as it happens."""
-
-    async def release(self) -> None:
-        """Do nothing: no event is held."""
-
-    async def trouble(self, what: Trouble) -> None:
-        """Do nothing: no trouble can be caused."""
-
-    async def command(self, where: str, word: str) -> None:
-        """Do nothing: there are no commands."""
-
-    async def told(self) -> list[str]:
-        """Return no answers: there are no commands."""
-        return []
-
-    async def is_quiet(self) -> bool:
-        """Whether nobody is notified, which always holds."""
-        return True
-
-    async def visible(self) -> list[Shown]:
-        """Return what was shown."""
-        raise NotImplementedError
-
-    async def until_visible(self, count: int) -> list[Shown]:
-        """Wait until this many messages are visible."""
-        async with asyncio.timeout(PATIENCE_S):
-            while len(await self.visible()) < count:  # noqa: ASYNC110 - a test looks from outside
-                await asyncio.sleep(0.005)
-        return await self.visible()
-
-    async def until_told(self) -> None:
-        """Return at once: every event is delivered as it happens."""
-
-
 @dataclass
-class TerminalStage(Small):
+class TerminalStage(Stage):
     """People at terminals, each with a connection of their own. `make` returns the adapter that they talk to."""
 
     name: str = "terminal"
@@ -175,7 +83,7 @@ class TerminalStage(Small):
 
 
 @dataclass
-class RehearsalStage(Small):
+class RehearsalStage(Stage):
     """The in-memory network, tested as a third-party adapter would be."""
 
     name: str = "rehearsal"

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from claudius.cognition.output.splitting import in_posts
 from claudius.errors import AdapterRefused, DeliveryLater, DeliveryRefused, DeliveryUnknown
 from claudius.runtime.adapter import LogsIn
-from claudius.testing.adapter_contract.ground import PATIENCE_S, Ear, Listening, Make, answer, case, heard, listening
-from claudius.testing.adapter_contract.stage import CHANNEL, DM, Stage, Trouble
+from claudius.testing.adapter_contract.ground import Ear, Listening, Make, answer, case, heard, listening
+from claudius.testing.adapter_contract.stage import CHANNEL, DM, PATIENCE_S, Stage, Trouble
 
 LONG = "One.\n\n```py\n" + "print('a line of code that is not short')\n" * 150 + "```\n\n" + "The end of it. " * 200
 
