@@ -153,7 +153,7 @@ class Served:
                 stderr=log,
                 start_new_session=True,
             )
-        await until_ready(self.agent)
+        await until_ready(self.agent, self.process)
         return 1000 * (time.perf_counter() - began)
 
     def stop(self, signal_: int = signal.SIGTERM) -> None:
@@ -437,6 +437,8 @@ def main() -> None:
         f"Measured at commit {ground.commit}, {ground.at[:10]}, {where}: {ground.cpu}, {len(ground.cores)} cores, "
         f"Python {ground.versions['python']}, load {ground.load:.1f} at the start, model {MODEL}."
     )
+    if absent := [name for name in AGENTS if name not in found]:
+        said += f" Not in this run: {', '.join(absent)}."
     print(f"\n{said}\n\n{table(found)}")
     if options.page:
         words = PAGE.read_text("utf-8").partition("\n<!-- bench/peers -->")[0]

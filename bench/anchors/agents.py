@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 import json
 import os
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -322,8 +323,10 @@ INSTALLED: Mapping[str, Sequence[str]] = {
 """By the name of a peer, what is installed for it: from npm for OpenClaw, else from the Python index."""
 
 
-async def until_ready(agent: Agent, within_s: float = 120.0) -> None:
-    """Wait until a peer answers. Raises: TimeoutError."""
+async def until_ready(agent: Agent, process: subprocess.Popen[bytes], within_s: float = 120.0) -> None:
+    """Wait until a peer answers. Raises: TimeoutError, RuntimeError if its process ended."""
     async with asyncio.timeout(within_s):
-        while not await agent.is_ready():  # noqa: ASYNC110 - another process is asked
+        while not await agent.is_ready():
+            if process.poll() is not None:
+                raise RuntimeError(f"{agent.name} ended at its start")
             await asyncio.sleep(0.01)
