@@ -204,14 +204,13 @@ def _code(fact: int) -> str:
     return f"{7919 * fact % 100_000:05d}"
 
 
-async def measured(agent: Agent, fake: Fake, turns: int) -> Row:
-    """Measure one peer. What it cannot do, or fails at, is a cell that says so."""
-    row: Row = {}
+async def measure(agent: Agent, fake: Fake, turns: int, row: Row) -> None:
+    """Measure one peer into `row`. What it cannot do, or fails at, is a cell that says so."""
     agent.configure()
     await _commands(agent, row, "one-shot, CPU, no process of it running")
     if agent.serve() is None:
         await _sitting(agent, fake, None, turns, row)
-        return row
+        return
     served = Served(agent)
     starts = []
     for _ in range(STARTS + 1):
@@ -226,7 +225,6 @@ async def measured(agent: Agent, fake: Fake, turns: int) -> Row:
         await _killed(agent, fake, served, row)
     finally:
         served.stop()
-    return row
 
 
 async def _commands(agent: Agent, row: Row, name: str) -> None:
@@ -301,11 +299,13 @@ async def _crowd(agent: Agent, fake: Fake, served: Served, count: int, row: Row)
     cpu, began = cpu_ms(served.process.pid), time.perf_counter()
     try:
         async with asyncio.timeout(600):
-            await asyncio.gather(*(ask(number) for number in range(count)))
+            async with asyncio.TaskGroup() as group:
+                for number in range(count):
+                    group.create_task(ask(number))
         row[name] = f"{time.perf_counter() - began:.1f} s"
         row["… CPU a turn"] = f"{(cpu_ms(served.process.pid) - cpu) / count:.1f} ms"
-    except (RuntimeError, OSError, TimeoutError) as error:
-        row[name] = f"failed: {error}"[:80]
+    except* (RuntimeError, OSError, TimeoutError) as errors:
+        row[name] = f"failed: {errors.exceptions[0]}"[:80]
     fake.delay_s = 0.0
 
 
@@ -396,7 +396,7 @@ async def compared(places: Path, only: Sequence[str], turns: int, directory: Pat
             version = (asked.stdout or asked.stderr).decode().strip().splitlines()[:1] or ["?"]
             found[name] = {"version": version[0]}
             try:
-                found[name] |= await measured(agent, fake, turns)
+                await measure(agent, fake, turns, found[name])
             except (RuntimeError, OSError, TimeoutError, AssertionError) as error:
                 found[name] |= {"failed": f"{type(error).__name__}: {error}"[:200]}
                 print(

@@ -101,11 +101,15 @@ class Agent:
             async def say(text: str) -> str:
                 headers, body = self.request(conversation, text)
                 address = f"http://127.0.0.1:{self.port}/v1/chat/completions"
-                async with http.post(address, json=body, headers=headers) as answer:
-                    found = await answer.text()
-                    if answer.status != 200:
-                        raise RuntimeError(f"{self.name}: {answer.status} {found[:300]}")
-                    return str(json.loads(found)["choices"][0]["message"]["content"])
+                while True:
+                    async with http.post(address, json=body, headers=headers) as answer:
+                        found, status = await answer.text(), answer.status
+                    if status != 429:
+                        break
+                    await asyncio.sleep(0.1)
+                if status != 200:
+                    raise RuntimeError(f"{self.name}: {status} {found[:300]}")
+                return str(json.loads(found)["choices"][0]["message"]["content"])
 
             yield say
 
