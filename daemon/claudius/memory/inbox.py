@@ -25,19 +25,7 @@ from claudius.config import Config
 from claudius.decoding import decoder
 from claudius.errors import OverBudget, RowInvalid
 from claudius.intent import Call, Utterance
-from claudius.memory.database import (
-    Core,
-    Database,
-    Decoding,
-    Row,
-    call_of,
-    dump,
-    dump_valid,
-    instant,
-    maybe_instant,
-    parse_object,
-    stamp,
-)
+from claudius.memory.database import Core, Database, Decoding, Row, call_of, dump_valid, instant, parse_object, stamp
 from claudius.memory.erasure import Undone, Unsaid, Unsaying, note_unsaid
 from claudius.memory.moments import amend_moment
 from claudius.memory.outbox import say_held
@@ -71,11 +59,11 @@ class Pending(Struct, frozen=True, kw_only=True):
     perception: Perception
     turn: str
     """The id of its turn, the same in every run: base32(sha256(key))[:16], lower case."""
-    state: InboxState
-    attempts: int
-    boots: int
+    state: InboxState = "pending"
+    attempts: int = 0
+    boots: int = 0
     """How many different processes have taken it, this one included."""
-    not_before: datetime | None
+    not_before: datetime | None = None
     heard_at: datetime
     inputs: Mapping[str, str] = field(default_factory=dict)
     """`now` and `nonce` of an earlier, unfinished run; a re-run uses them again."""
@@ -190,6 +178,13 @@ def exceeds(count: int, most: int | None) -> bool:
     return most is not None and count > most
 
 
+def over(limits: RateLimits, in_minute: int, in_day: int, in_hour: int) -> Literal["person", "conversation", ""]:
+    """Return whose rate a message is over, which is counted in these; empty = nobody's. Pure."""
+    if exceeds(in_minute, limits.person_per_minute) or exceeds(in_day, limits.person_per_day):
+        return "person"
+    return "conversation" if exceeds(in_hour, limits.conversation_per_hour) else ""
+
+
 class Rates:
     """Message counts of the one process of a soul, kept in memory only: a restart resets them."""
 
@@ -221,14 +216,12 @@ class Rates:
             count.times.append(now)
             count.forget(now - DAY_S)
         by_person, by_conversation = counts
-        in_minute, in_day = by_person.within(MINUTE_S, now), len(by_person.times)
-        if exceeds(in_minute, limits.person_per_minute) or exceeds(in_day, limits.person_per_day):
-            by_person.shut_until = now + HOUR_S
-            return RateVerdict.OVER_NOW
-        if exceeds(by_conversation.within(HOUR_S, now), limits.conversation_per_hour):
-            by_conversation.shut_until = now + HOUR_S
-            return RateVerdict.OVER_NOW
-        return RateVerdict.WITHIN
+        in_minute, in_hour = by_person.within(MINUTE_S, now), by_conversation.within(HOUR_S, now)
+        whose = over(limits, in_minute, len(by_person.times), in_hour)
+        if not whose:
+            return RateVerdict.WITHIN
+        (by_person if whose == "person" else by_conversation).shut_until = now + HOUR_S
+        return RateVerdict.OVER_NOW
 
     def judge_bot(self, person: str, conversation: str, turns: int | None, now: float) -> bool:
         """Count one message of a bot. Returns whether it is still heard there. `now`: monotonic seconds."""
@@ -271,7 +264,7 @@ def pending_of(row: Row) -> Pending:
             state=row["state"],
             attempts=row["attempts"],
             boots=row["boots"],
-            not_before=maybe_instant(row["not_before"]),
+            not_before=instant(row["not_before"]) if row["not_before"] else None,
             heard_at=instant(row["heard_at"]),
             inputs=parse_object(row["inputs"]),
             held=row["held"],
@@ -394,7 +387,7 @@ class InboxStore:
         """Count one attempt of this boot at a perception and keep the run's inputs. Not awaited."""
         boot = self._core.boot
         self._core.writer.later(
-            lambda db: db.run("take", seq=seq, inputs=dump(dict(inputs)), now=stamp(now), boot=boot), seq
+            lambda db: db.run("take", seq=seq, inputs=dump_valid(dict(inputs)), now=stamp(now), boot=boot), seq
         )
 
     async def postpone(self, seq: int, not_before: datetime, reason: str, attempts: int = 0) -> None:
@@ -432,7 +425,7 @@ class InboxStore:
 
         def write(db: Database) -> bool:
             if name:
-                db.run("keep_kept", conversation=conversation, name=name, value=dump(dict(kept)))
+                db.run("keep_kept", conversation=conversation, name=name, value=dump_valid(dict(kept)))
             return keep(db, replace(perception, position=position(db, conversation, 0)), stamp(now))
 
         return await self._core.write(write)

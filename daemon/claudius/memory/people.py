@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
@@ -12,7 +11,7 @@ from msgspec import Struct
 
 from claudius.errors import StoreError
 from claudius.intent import ModelVersion
-from claudius.memory.database import LAST, Core, Database, Row, dump, instant, parse, stamp
+from claudius.memory.database import LAST, Core, Database, Row, dump, in_thread, instant, parse, stamp
 from claudius.memory.documents import joined, write_model
 from claudius.memory.erasure import everyone, export
 from claudius.memory.facts import Knowledge, knowledge_of
@@ -212,7 +211,7 @@ class PeopleStore:
 
         await self._core.flush()
         with self._core.beside() as db:
-            return await asyncio.to_thread(read, db)
+            return await in_thread(read, db)
 
     def known_in(self, perception: Perception) -> Knowledge:
         """Return who a speaker is to the soul, as far as everybody may know it where they spoke."""
