@@ -117,7 +117,7 @@ class TestHotReload:
         """What an owner edits is in force at once; what a new release brings, when the last look at it is that old."""
         theirs, now_s = tmp_path / "shipped", [100]
         shutil.copytree(shipped("soul"), theirs)
-        watched = SoulSource(ours, theirs, tuple(STEPS), now_ns=lambda: 10**9 * now_s[0], shipped_s=2.0)
+        watched = SoulSource(ours, theirs, STEPS, now_ns=lambda: 10**9 * now_s[0], shipped_s=2.0)
         watched.current()
 
         write(theirs / "tail.md", (theirs / "tail.md").read_text("utf-8") + "Released.\n")

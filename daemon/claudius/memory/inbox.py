@@ -25,19 +25,7 @@ from claudius.config import Config
 from claudius.decoding import decoder
 from claudius.errors import OverBudget, RowInvalid
 from claudius.intent import Call, Utterance
-from claudius.memory.database import (
-    Core,
-    Database,
-    Decoding,
-    Row,
-    call_of,
-    dump,
-    dump_valid,
-    instant,
-    maybe_instant,
-    parse_object,
-    stamp,
-)
+from claudius.memory.database import Core, Database, Decoding, Row, call_of, dump_valid, instant, parse_object, stamp
 from claudius.memory.erasure import Undone, Unsaid, Unsaying, note_unsaid
 from claudius.memory.moments import amend_moment
 from claudius.memory.outbox import say_held
@@ -272,7 +260,7 @@ def pending_of(row: Row) -> Pending:
             state=row["state"],
             attempts=row["attempts"],
             boots=row["boots"],
-            not_before=maybe_instant(row["not_before"]),
+            not_before=instant(row["not_before"]) if row["not_before"] else None,
             heard_at=instant(row["heard_at"]),
             inputs=parse_object(row["inputs"]),
             held=row["held"],
@@ -394,7 +382,7 @@ class InboxStore:
         """Count one attempt of this boot at a perception and keep the run's inputs. Not awaited."""
         boot = self._core.boot
         self._core.writer.later(
-            lambda db: db.run("take", seq=seq, inputs=dump(dict(inputs)), now=stamp(now), boot=boot), seq
+            lambda db: db.run("take", seq=seq, inputs=dump_valid(dict(inputs)), now=stamp(now), boot=boot), seq
         )
 
     async def postpone(self, seq: int, not_before: datetime, reason: str, attempts: int = 0) -> None:
@@ -432,7 +420,7 @@ class InboxStore:
 
         def write(db: Database) -> bool:
             if name:
-                db.run("keep_kept", conversation=conversation, name=name, value=dump(dict(kept)))
+                db.run("keep_kept", conversation=conversation, name=name, value=dump_valid(dict(kept)))
             return keep(db, replace(perception, position=position(db, conversation, 0)), stamp(now))
 
         return await self._core.write(write)
