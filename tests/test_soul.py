@@ -172,7 +172,6 @@ BROKEN = [
     pytest.param("soul.md", b"x" * 10_000_000, 0, "10,000,000 bytes", id="10 MB"),
     pytest.param("soul.md", b"+++\na = 1\n", 1, "no end", id="half-written head"),
     pytest.param("soul.md", b"+++\na = 1\nb = \n+++\ntext", 3, "not TOML", id="bad TOML"),
-    pytest.param(THOUGHT, b"Think.", 1, "tag", id="missing tag"),
     pytest.param(THOUGHT, b'+++\ntag = "dream"\n+++\nThink.', 1, "'dream'", id="foreign tag"),
     pytest.param(THOUGHT, TAG + b'verb = ["thought"]\n+++\nThink.', 1, "unknown field `verb`", id="unknown key"),
     pytest.param(THOUGHT, TAG + b'value = "number"\n+++\nThink.', 1, "'number'", id="unknown value"),
@@ -363,8 +362,8 @@ class TestTheShippedSoul:
     def test_every_step_shows_its_tag(self, text: SoulText) -> None:
         """The instruction of each step shows its tag, without a list of verbs."""
         for step in text.steps.values():
-            assert step.on_demand or f"<{step.tag}" in step.instruction
-            assert f"</{step.tag}>" not in step.instruction.replace(f"<{step.tag}></{step.tag}>", "")
+            assert step.on_demand or f"<{step.name}" in step.instruction
+            assert f"</{step.name}>" not in step.instruction.replace(f"<{step.name}></{step.name}>", "")
             assert "verb=" not in step.instruction
 
     def test_every_apology_has_its_line(self, text: SoulText) -> None:

@@ -375,14 +375,9 @@ def _common_now(settings: Settings, began: Loaded) -> str:
     return common(settings.loaded, began)
 
 
-RELEASE_S = 2.0
-"""How often the files of the release are looked at; those of the home are at every look."""
-
-
 def _source(home: Home, kept: Path, directory: Path) -> SoulSource:
     own = kept if directory == home.soul else None
-    steps = tuple(STEPS)
-    return SoulSource(directory, shipped("soul"), steps, kept=own, judge=check_process, shipped_s=RELEASE_S)
+    return SoulSource(directory, shipped("soul"), tuple(STEPS), kept=own, judge=check_process, shipped_s=2.0)
 
 
 def _in_force(home: Home, kept: Path, souls: SoulStore) -> Source:

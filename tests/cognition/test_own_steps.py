@@ -31,7 +31,7 @@ def own(home: Home, name: str, head: str = 'value = "line"', text: str = "In $ta
     """Write a step of the owner's own."""
     path = home.soul / "steps" / f"{name}.md"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f'+++\ntag = "{name}"\n{head}\n+++\n{text.replace("$tag", f"<{name}>")}\n')
+    path.write_text(f"+++\n{head}\n+++\n{text.replace('$tag', f'<{name}>')}\n")
     return path
 
 

@@ -359,9 +359,8 @@ class InboxStore:
     async def unfinished(self, conversation: str, most: int = 32) -> Sequence[Pending]:
         """Return what no turn has committed yet, oldest first, without its calls."""
         await self._core.writer.flush()
-        return list(
-            _readable(self._core.look("unfinished", conversation=conversation, boot=self._core.boot, most=most))
-        )
+        found = self._core.look("unfinished", conversation=conversation, boot=self._core.boot, most=most)
+        return list(_readable(found))
 
     async def join(self, pendings: Sequence[Pending]) -> Pending:
         """Merge perceptions of one conversation into one turn, that of the last, and return it."""
