@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -202,27 +202,24 @@ class Live:
     async def _look(self) -> None:
         """Tell when anything changed the database, or a soul file, whoever it was."""
         version, mark, files = 0, "", self._files()
-        async with AsyncExitStack() as stack:
-            await self._looking(stack, version, mark, files)
-
-    async def _looking(self, stack: AsyncExitStack, version: int, mark: str, files: dict[str, float]) -> None:
         kept: Records | None = None
-        while True:
-            await asyncio.sleep(LOOK_S)
-            with suppress(ClaudiusError):
-                if kept is None and self._home.database.exists():
-                    kept = stack.enter_context(records(self._home, is_lasting=True))
-                version, found = kept.marks(version) if kept else (0, "")
-                if found and mark and found != mark:
-                    await self.tell("changed")
-                mark = found or mark
-            now = await asyncio.to_thread(self._files)
-            if now != files:
-                files = now
-                await self.tell("soul")
-            for place in tuple(self._places.values()):
-                with suppress(ClaudiusError):  # whoever sits there is told
-                    await place.seat()
+        with ExitStack() as stack:
+            while True:
+                await asyncio.sleep(LOOK_S)
+                with suppress(ClaudiusError):
+                    if kept is None and self._home.database.exists():
+                        kept = stack.enter_context(records(self._home, is_lasting=True))
+                    version, found = kept.marks(version) if kept else (0, "")
+                    if found and mark and found != mark:
+                        await self.tell("changed")
+                    mark = found or mark
+                now = await asyncio.to_thread(self._files)
+                if now != files:
+                    files = now
+                    await self.tell("soul")
+                for place in tuple(self._places.values()):
+                    with suppress(ClaudiusError):  # whoever sits there is told
+                        await place.seat()
 
     def _files(self) -> dict[str, float]:
         with suppress(OSError):

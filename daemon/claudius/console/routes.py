@@ -200,9 +200,9 @@ class Routes:
             if any("\0" in value for value in asked.values()):
                 raise ClaudiusError("nothing here has a NUL in its name")
             if not request.path.startswith(NOTED):
-                return document(await asyncio.to_thread(document_of, self._home, asked), encode=encode)
+                return document(await asyncio.to_thread(document_of, self._home, asked))
             async with self._noting:  # each writes a line into the audit log
-                return document(await asyncio.to_thread(document_of, self._home, asked), encode=encode)
+                return document(await asyncio.to_thread(document_of, self._home, asked))
 
         return answer
 
@@ -213,15 +213,15 @@ class Routes:
         if token is None:
             fix = "`claudius console --link` gives a link that works once"
             raise Refusal(401, "closed", "this link was used, or is too old", fix)
-        return document({"token": token, "until": "12 hours after its last use"}, encode=encode)
+        return document({"token": token, "until": "12 hours after its last use"})
 
     async def _close(self, _: web.Request) -> web.Response:
         self._entrance.close()
-        return document({"closed": True}, encode=encode)
+        return document({"closed": True})
 
     async def _link(self, _: web.Request) -> web.Response:
         address = await asyncio.to_thread(mint, self._home, self._port())
-        return document({"ticket": address.rpartition("#")[2]}, encode=encode)
+        return document({"ticket": address.rpartition("#")[2]})
 
     async def _follow(self, request: web.Request) -> web.StreamResponse:
         asked = await body(request)
@@ -239,16 +239,16 @@ class Routes:
         return stream
 
     async def _say(self, request: web.Request) -> web.Response:
-        return document(await self._live.say(await body(request)), 202, encode=encode)
+        return document(await self._live.say(await body(request)), 202)
 
     async def _shown(self, request: web.Request) -> web.Response:
         asked = await body(request)
         await self._live.shown(str(asked.get("conversation") or ""), str(asked.get("key") or ""))
-        return document({"noted": True}, encode=encode)
+        return document({"noted": True})
 
     async def _stop(self, request: web.Request) -> web.Response:
         asked = await body(request)
-        return document(await self._live.say({**asked, "text": "!stop"}), 202, encode=encode)
+        return document(await self._live.say({**asked, "text": "!stop"}), 202)
 
     async def _belief(self, request: web.Request) -> web.Response:
         asked = (await body(request)).get("hand")
@@ -256,36 +256,36 @@ class Routes:
         if hand is None:
             raise Refusal(400, "usage", f"a belief cannot be changed by {asked!r}", "pin, dispute or delete")
         key, now = request.match_info["key"], life.clock_now()
-        return document(await asyncio.to_thread(ledger.change, self._home, key, hand, now), encode=encode)
+        return document(await asyncio.to_thread(ledger.change, self._home, key, hand, now))
 
     async def _reflect(self, _: web.Request) -> web.Response:
-        return document(await ledger.reflect(self._home), encode=encode)
+        return document(await ledger.reflect(self._home))
 
     async def _cancel(self, request: web.Request) -> web.Response:
         await asyncio.to_thread(clock.cancel, self._home, request.match_info["id"])
-        return document({"cancelled": request.match_info["id"]}, encode=encode)
+        return document({"cancelled": request.match_info["id"]})
 
     async def _move(self, request: web.Request) -> web.Response:
         plan, at = request.match_info["id"], str((await body(request)).get("at", ""))
         await asyncio.to_thread(clock.move, self._home, plan, at)
-        return document({"moved": plan, "at": at}, encode=encode)
+        return document({"moved": plan, "at": at})
 
     async def _daimon(self, request: web.Request) -> web.Response:
         name, asked = request.match_info["name"], await body(request)
         if asked.get("whisper"):
-            return document(await clock.whisper(self._home, name), encode=encode)
+            return document(await clock.whisper(self._home, name))
         mode = str(asked.get("mode"))
         if mode not in ("whisper", "speak", "both", "off"):
             raise Refusal(400, "usage", f"{mode!r} is not a mode", "whisper, speak, both or off")
         await asyncio.to_thread(clock.set_mode, self._home, name, mode)
-        return document({"daimon": name, "mode": mode}, encode=encode)
+        return document({"daimon": name, "mode": mode})
 
     async def _decide(self, request: web.Request) -> web.Response:
         call, verb = request.match_info["id"], str((await body(request)).get("verb"))
         if verb not in ("allow", "talk", "deny"):
             raise Refusal(400, "usage", f"{verb!r} decides nothing", "allow, talk or deny")
         said = await asyncio.to_thread(tool_calls.decide, self._home, call, verb)
-        return document({"id": call, "said": said}, encode=encode)
+        return document({"id": call, "said": said})
 
     async def _set(self, request: web.Request) -> web.Response:
         key, text = request.match_info["key"], str((await body(request)).get("value", ""))
@@ -296,27 +296,27 @@ class Routes:
             raise Refusal(400, "usage", error.message, error.fix) from None
         except UnicodeEncodeError:
             raise Refusal(400, "usage", HALF) from None
-        return document({"key": key, "but": mind.overridden(self._home, key)}, encode=encode)
+        return document({"key": key, "but": mind.overridden(self._home, key)})
 
     async def _keep_key(self, request: web.Request) -> web.Response:
         """Keep a key that is never answered again, by this route or another."""
         name, value = request.match_info["name"], str((await body(request)).get("value", ""))
         await asyncio.to_thread(mind.keep_key, self._home, name, value.strip(), ORIGIN)
         but = mind.outranked(self._home, name, self._env)
-        return document({"key": name, "is_set": bool(value.strip()), "but": but}, encode=encode)
+        return document({"key": name, "is_set": bool(value.strip()), "but": but})
 
     async def _model(self, request: web.Request) -> web.StreamResponse:
         name, verb = request.match_info["name"], (await body(request)).get("verb")
         if verb == "use":
             await asyncio.to_thread(mind.use, self._home, name, ORIGIN)
-            return document({"used": name}, encode=encode)
+            return document({"used": name})
         if verb != "get":
             raise Refusal(400, "usage", f"{verb!r} is nothing to do with a model", "get or use")
         return await _streamed(request, mind.downloaded(self._home, name), held(self._env))
 
     async def _check(self, request: web.Request) -> web.Response:
         files = drafts(await body(request))
-        return document(await asyncio.to_thread(soul.checked, self._home, files), encode=encode)
+        return document(await asyncio.to_thread(soul.checked, self._home, files))
 
     async def _save(self, request: web.Request) -> web.Response:
         """Write a soul file, where it still is what the page saw."""
@@ -326,12 +326,12 @@ class Routes:
             raise Refusal(400, "usage", "a soul file is saved as a text over the one that was seen: `was_sha256`")
         drafts({"files": {file: text}})
         saved = partial(soul.save, self._home, file, text, was, datetime.now(UTC), origin=ORIGIN)
-        return document(await asyncio.to_thread(saved), encode=encode)
+        return document(await asyncio.to_thread(saved))
 
     async def _replay(self, request: web.Request) -> web.Response:
         asked = await body(request)
         found = await asyncio.to_thread(replaying.replays, self._home, turns(asked), drafts(asked))
-        return document(found, encode=encode)
+        return document(found)
 
     async def _ask(self, request: web.Request) -> web.StreamResponse:
         """Ask turns again, once their tokens are agreed to; stream a row a turn."""
@@ -351,11 +351,11 @@ class Routes:
         current = [model.version for model in known.models if audience in ("", model.audience)]
         if newest is not None and newest not in current:
             raise Refusal(409, "stale", "this portrait was changed meanwhile", "look at it again")
-        return document(await asyncio.to_thread(people.revert, self._home, who, version, audience, now), encode=encode)
+        return document(await asyncio.to_thread(people.revert, self._home, who, version, audience, now))
 
     async def _joined(self, request: web.Request) -> web.Response:
         who, other = request.match_info["person"], str((await body(request)).get("other") or "")
-        return document(await asyncio.to_thread(people.link, self._home, who, other), encode=encode)
+        return document(await asyncio.to_thread(people.link, self._home, who, other))
 
     async def _forget(self, request: web.Request) -> web.Response:
         """Erase a person whose name was typed out, and answer the receipt."""
@@ -364,7 +364,7 @@ class Routes:
         if typed not in (known.name or known.person, known.person):
             raise Refusal(400, "usage", "that is not the person's name", "type it out as it is shown")
         receipt = await people.forget(self._home, known.person)
-        return document({**receipt, "lines": receipts.of(receipt)}, encode=encode)
+        return document({**receipt, "lines": receipts.of(receipt)})
 
 
 async def _streamed(

@@ -20,6 +20,7 @@ from claudius.config import blot, held
 from claudius.console.access import Entrance, uid_of
 from claudius.errors import BadConfiguration, BadSoul, ClaudiusError, StaleTurn, StoreError, TryAgain, UsageProblem
 from claudius.reports.clock import NoDaimon
+from claudius.reports.plain import encode
 from claudius.reports.replaying import NotAgreed
 from claudius.reports.soul import ChangedMeanwhile, NoSoulFile
 
@@ -57,7 +58,7 @@ class Refusal(ClaudiusError):
         self.status, self.error, self.fix, self.more = status, error, fix, more
 
 
-def document(body: Any, status: int = 200, *, encode: Callable[[Any], str]) -> web.Response:
+def document(body: Any, status: int = 200) -> web.Response:
     """Answer one JSON document; the walls blot secrets in it, as in every command."""
     text = encode(body)
     answer = web.Response(text=text, status=status, content_type="application/json")
