@@ -59,14 +59,16 @@ class OfferedTools:
 
     def __call__(self) -> tuple[Tool, ...]:
         """Return all of them, by name, also those that are `off`; each the same object until it changes."""
-        named = self._settings().config.tools.own
+        settings = self._settings().config.tools
+        named = settings.own
         if named != self._named:
             self._named = named
             try:
                 self._own = self._load()
             except BadConfiguration as error:  # the former ones stay, as with every broken edit
                 log.warning("broken settings are not in force", extra={"problem": error.message})
-        return tuple(sorted([*self._own, *self.servers.tools()], key=lambda one: one.name))
+        servers = self.servers.tools() if settings.servers else ()
+        return tuple(sorted([*self._own, *servers], key=lambda one: one.name))
 
     def problems(self) -> Mapping[str, str]:
         """Return what the owner is told of each server that cannot be used as agreed."""
