@@ -232,7 +232,7 @@ class Hands(Protocol):
     """The door through which a turn has tools done; `runtime/hands.py` is it."""
 
     def offered(self) -> Sequence[Tool]:
-        """Return every tool, by name, also those that are `off`; the same objects until something changed."""
+        """Return every tool, by name, also those that are `off`; each the same object until it changes."""
         ...
 
     async def onlookers(self, audience: str, speaker: str, *, anew: bool) -> Onlookers:

@@ -37,17 +37,11 @@ def built_in(
     config: Callable[[], Config],
     others: Callable[[], Sequence[Tool]] = tuple,
 ) -> Callable[[], Sequence[Tool]]:
-    """Return what lists every tool: those that ship, and `others`; the same tuple while these are the same.
-
-    `store`: None = they are only listed.
-    """
-    last: list[tuple[Sequence[Tool], Sequence[Tool]]] = []
+    """Return what lists every tool: those that ship, and `others`. `store`: None = they are only listed."""
 
     def listed() -> Sequence[Tool]:
         found = others()
-        if not last or last[-1][0] is not found:
-            last[:] = [(found, (*[one for one in ours if found or one.name != HELP], *found))]
-        return last[-1][1]
+        return (*[one for one in ours if found or one.name != HELP], *found)
 
     made = [importlib.import_module(module).build(store, config, listed) for module in dict.fromkeys(modules)]
     ours = [tool for tools in made for tool in tools]
@@ -62,11 +56,9 @@ class OfferedTools:
         self.servers, self._settings, self._reserved = servers, settings, reserved
         self._named: Mapping[str, Any] = settings().config.tools.own
         self._own = self._load()
-        self._parts: tuple[tuple[Tool, ...], tuple[Tool, ...]] = ((), ())
-        self._all: tuple[Tool, ...] = ()
 
     def __call__(self) -> tuple[Tool, ...]:
-        """Return all of them, by name, also those that are `off`; the same tuple until something changed."""
+        """Return all of them, by name, also those that are `off`; each the same object until it changes."""
         settings = self._settings().config.tools
         named = settings.own
         if named != self._named:
@@ -75,11 +67,8 @@ class OfferedTools:
                 self._own = self._load()
             except BadConfiguration as error:  # the former ones stay, as with every broken edit
                 log.warning("broken settings are not in force", extra={"problem": error.message})
-        parts = (self._own, self.servers.tools() if settings.servers else ())
-        if parts[0] is not self._parts[0] or parts[1] is not self._parts[1]:
-            self._parts = parts
-            self._all = tuple(sorted([*parts[0], *parts[1]], key=lambda one: one.name))
-        return self._all
+        servers = self.servers.tools() if settings.servers else ()
+        return tuple(sorted([*self._own, *servers], key=lambda one: one.name))
 
     def problems(self) -> Mapping[str, str]:
         """Return what the owner is told of each server that cannot be used as agreed."""

@@ -175,7 +175,7 @@ def with_tools(soul: SoulText, tools: Sequence[Tool]) -> SoulText:
     known: Sequence[Tool]
     told: SoulText
     known, told = soul.derived.get(MANIFEST, ((), soul))
-    if known is not tools:
+    if known != tools:  # quick: nearly always the same objects
         text = manifest(soul, tools)
         file = SoulFile(MANIFEST, text, Path(), sha256(text.encode()).hexdigest())
         told = replace(soul, files={**soul.files, MANIFEST: file})
