@@ -113,6 +113,21 @@ class TestHotReload:
 
         assert personality(watched.current()) == "version two"
 
+    def test_a_home_is_looked_at_each_time_and_a_release_now_and_then(self, ours: Path, tmp_path: Path) -> None:
+        """What an owner edits is in force at once; what a new release brings, when the last look at it is that old."""
+        theirs, now_s = tmp_path / "shipped", [100]
+        shutil.copytree(shipped("soul"), theirs)
+        watched = SoulSource(ours, theirs, tuple(STEPS), now_ns=lambda: 10**9 * now_s[0], shipped_s=2.0)
+        watched.current()
+
+        write(theirs / "tail.md", (theirs / "tail.md").read_text("utf-8") + "Released.\n")
+        write(ours / "soul.md", "edited")
+        text = watched.current()
+        now_s[0] += 2
+
+        assert (text.text("soul.md"), "Released." in text.text("tail.md")) == ("edited", False)
+        assert "Released." in watched.current().text("tail.md")
+
     def test_new_dossiers_come_and_deleted_ones_go(self, ours: Path) -> None:
         """The owner's reference texts are the files that the directory contains now."""
         watched = source(ours)

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from claudius.home import Home
+from claudius.memory import people
 from claudius.memory.database import Database
 from claudius.memory.sqlite import SqliteStore
 from contracts.store.ground import NOW, exchange, heard, recalled, thought
@@ -63,6 +64,27 @@ async def test_what_is_queued_together_is_committed_together(home: Home) -> None
         await asyncio.gather(blocking, *waiting)
 
         assert statements.count("COMMIT") - before == 2
+
+
+async def test_who_is_cancelled_reads_to_the_end(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new message cancels the fold of an idle talk: its connection is closed after its thread has read (SIGSEGV)."""
+    async with watched(home) as (store, _):
+        reads, gate, found, loop = asyncio.Event(), threading.Event(), list[int](), asyncio.get_running_loop()
+
+        def slow(db: Database, *_: object) -> None:
+            loop.call_soon_threadsafe(reads.set)
+            gate.wait()
+            found.append(db.connection.execute("SELECT 1").fetchone()[0])
+
+        monkeypatch.setattr(people, "knowledge_of", slow)
+        reading = asyncio.create_task(store.people.known_in(heard()))
+        await reads.wait()
+        reading.cancel()
+        await asyncio.sleep(0)
+        gate.set()
+        await asyncio.wait([reading])
+
+        assert found == [1]
 
 
 async def test_a_job_that_fails_takes_nothing_with_it(home: Home) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 import pytest
@@ -33,7 +35,6 @@ from claudius.psyche.state import (
     stranger,
 )
 from claudius.psyche_types import DRIVES, Appraisal, Arc, Edge, Folded, Numbers, Psyche
-from traced import change_of
 
 KERNEL = Kernel()
 FRIENDLY = Axes(0.7, 0.4, 0.7, 0.6, 0.4)
@@ -388,6 +389,39 @@ def test_m23_the_trace_folds_again_to_the_same_bits(
     assert [(arc.arc, arc.intensity, arc.bias, arc.at_s) for arc in again.arcs] == [
         (arc.arc, arc.intensity, arc.bias, arc.at_s) for arc in psyche.arcs
     ]
+
+
+def change_of(turn: str, inputs: Mapping[str, Any], person: str, traits: tuple[float, ...]) -> Change:
+    """Rebuild the change behind a row of the trace, as far as numbers go: the laws depend on these inputs alone."""
+    told = inputs["stimulus"]
+    stimulus = None
+    if told:
+        effects = tuple(told["drive_effects"])
+        stimulus = Stimulus(**{**told, "axes": Axes(*told["axes"]), "drive_effects": effects})
+    born = Arc(arc=turn, label=turn, stems=(), at_s=inputs["at_s"], intensity=BORN, band=1)
+    return Change(
+        turn=turn,
+        audience="",
+        event=Event(
+            at_s=inputs["at_s"],
+            kind=inputs["kind"],
+            address=inputs["address"],
+            person=person,
+            name="",
+            stimulus=stimulus,
+            importance=inputs["importance"],
+            matches=tuple((arc, match) for arc, match in inputs["matches"]),
+            birth=born if inputs["born"] else None,
+        ),
+        max_arcs=inputs["born"] or subjects.MOST,
+        compiled=Kernel(*traits),
+        outcome=inputs["outcome"],
+        appraisals=tuple(
+            Appraisal(person=who, kind=kind, strength=strength) for who, kind, strength in inputs.get("appraisals", ())
+        ),
+        hint=inputs["hint"],
+        mood=inputs["mood"],
+    )
 
 
 def _kept(psyche: Psyche, folded: Folded) -> Psyche:

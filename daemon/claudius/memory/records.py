@@ -116,9 +116,7 @@ class Records:
             entries = db.dicts("entries_shown", conversation=conversation)
             diary = _diaries(db, [conversation])
         with Decoding("conversation", conversation):
-            for entry in entries:
-                entry["metadata"] = parse(entry["metadata"]) if entry["metadata"] else {}
-                entry["unsaid"] = bool(entry["unsaid"])
+            _decode(entries)
             return {**found[0], "params": parse(found[0]["params"]), "diary": diary, "entries": entries}
 
     def diaries(self, persons: Sequence[str]) -> Sequence[Mapping[str, Any]]:
@@ -152,9 +150,7 @@ class Records:
             gone = [row for row in page if row["turn"] not in known]
             heard = db.dicts("turns_heard", turns=dump([row["turn"] for row in gone]))
         with Decoding("conversation", conversation):
-            for entry in entries:
-                entry["metadata"] = parse(entry["metadata"]) if entry["metadata"] else {}
-                entry["unsaid"] = bool(entry["unsaid"])
+            _decode(entries)
             by_turn = {row["turn"]: [one for one in entries if one["turn"] == row["turn"]] for row in page}
             by_turn |= {row["turn"]: expired_entries(row, heard) for row in gone}
             document = {**found[0], "params": parse(found[0]["params"])}
@@ -205,9 +201,7 @@ class Records:
             row |= kept_of(row, calls)
             for name in ("shown", "flags"):
                 row[name] = parse(row[name])
-            for entry in entries:
-                entry["metadata"] = parse(entry["metadata"]) if entry["metadata"] else {}
-                entry["unsaid"] = bool(entry["unsaid"])
+            _decode(entries)
         thought = [call for call in calls if call["purpose"] != "summary"]
         apology = next((part["apology"] for part in parts if part["apology"]), None)
         return {
@@ -558,6 +552,12 @@ class Records:
                 self._db.connection.execute("ROLLBACK")
         except self._db.connection.Error as error:
             raise self._translate(error) from error
+
+
+def _decode(entries: Sequence[dict[str, Any]]) -> None:
+    for entry in entries:
+        entry["metadata"] = parse(entry["metadata"]) if entry["metadata"] else {}
+        entry["unsaid"] = bool(entry["unsaid"])
 
 
 def _told(perception: Mapping[str, Any]) -> dict[str, Any]:
