@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from unittest.mock import patch
 
 from claudius.home import shipped
 from claudius.memory.sqlite import schema
@@ -35,8 +34,8 @@ def create_database(path: Path, migrations: Mapping[int, str]) -> None:
 
 def install(*, at_once: bool = False) -> None:
     """Have this process make them once; `at_once`: now, for those that are forked from it."""
-    patch.object(schema, "create_database", create_database).start()
-    patch.object(source, "parse", lru_cache(parse)).start()
+    schema.create_database = create_database
+    source.parse = lru_cache(parse)  # type: ignore[attr-defined] # the name that the source calls
     if at_once:
         with tempfile.TemporaryDirectory() as made:
             create_database(Path(made) / "claudius.db", schema.load_migrations(shipped("memory") / "schema"))

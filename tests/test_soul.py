@@ -42,7 +42,7 @@ def write(path: Path, data: str | bytes) -> None:
 
 def source(ours: Path, theirs: Path | None = None) -> SoulSource:
     """Return a source that watches a home over the shipped soul."""
-    return SoulSource(ours, theirs or shipped("soul"), tuple(STEPS))
+    return SoulSource(ours, theirs or shipped("soul"), STEPS)
 
 
 def personality(text: SoulText) -> str:
@@ -74,7 +74,7 @@ class TestShadowing:
 
     def test_steps_stand_in_the_order_of_the_registry(self, ours: Path) -> None:
         """The order of `STEPS` is the order in the prompt, whatever the order of the directory."""
-        backwards = tuple(reversed(tuple(STEPS)))
+        backwards = tuple(reversed(STEPS))
 
         text = SoulSource(ours, shipped("soul"), backwards).current()
 
@@ -105,7 +105,7 @@ class TestHotReload:
         path = ours / "soul.md"
         write(path, "version one")
         stamp = path.stat().st_mtime_ns
-        watched = SoulSource(ours, shipped("soul"), tuple(STEPS), now_ns=lambda: stamp + 1_000_000)
+        watched = SoulSource(ours, shipped("soul"), STEPS, now_ns=lambda: stamp + 1_000_000)
         watched.current()
 
         path.write_text("version two")
@@ -172,7 +172,6 @@ BROKEN = [
     pytest.param("soul.md", b"x" * 10_000_000, 0, "10,000,000 bytes", id="10 MB"),
     pytest.param("soul.md", b"+++\na = 1\n", 1, "no end", id="half-written head"),
     pytest.param("soul.md", b"+++\na = 1\nb = \n+++\ntext", 3, "not TOML", id="bad TOML"),
-    pytest.param(THOUGHT, b"Think.", 1, "tag", id="missing tag"),
     pytest.param(THOUGHT, b'+++\ntag = "dream"\n+++\nThink.', 1, "'dream'", id="foreign tag"),
     pytest.param(THOUGHT, TAG + b'verb = ["thought"]\n+++\nThink.', 1, "unknown field `verb`", id="unknown key"),
     pytest.param(THOUGHT, TAG + b'value = "number"\n+++\nThink.', 1, "'number'", id="unknown value"),
@@ -363,8 +362,8 @@ class TestTheShippedSoul:
     def test_every_step_shows_its_tag(self, text: SoulText) -> None:
         """The instruction of each step shows its tag, without a list of verbs."""
         for step in text.steps.values():
-            assert step.on_demand or f"<{step.tag}" in step.instruction
-            assert f"</{step.tag}>" not in step.instruction.replace(f"<{step.tag}></{step.tag}>", "")
+            assert step.on_demand or f"<{step.name}" in step.instruction
+            assert f"</{step.name}>" not in step.instruction.replace(f"<{step.name}></{step.name}>", "")
             assert "verb=" not in step.instruction
 
     def test_every_apology_has_its_line(self, text: SoulText) -> None:

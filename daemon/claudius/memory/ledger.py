@@ -37,9 +37,20 @@ from claudius.ledger_types import (
     Reflection,
     Tuned,
 )
-from claudius.memory.database import Core, Database, Row
+from claudius.memory.database import (
+    Core,
+    Database,
+    Decoding,
+    Row,
+    dump,
+    instant,
+    maybe_instant,
+    parse,
+    parse_strings,
+    stamp,
+    struct_of,
+)
 from claudius.memory.inbox import accept
-from claudius.memory.rows import Decoding, dump, instant, maybe_instant, parse, parse_strings, stamp, struct_of
 from claudius.memory.seeing import Seeing
 from claudius.prompt import valid
 from claudius.provider import Usage
@@ -562,14 +573,7 @@ def apply(db: Database, reflected: Reflected) -> Recorded:
     for number in reflected.overdue:
         db.run("promise_moved", id=number, state="overdue")
     for tuned in reflected.tuned:
-        db.run(
-            "tuning_put",
-            trigger=tuned.trigger,
-            base=tuned.base,
-            value=tuned.value,
-            useful=dump(tuned.useful),
-            cycles=tuned.cycles,
-        )
+        db.run("tuning_put", **asdict(tuned) | {"useful": dump(tuned.useful)})
     keep(db, record, reflected.history_size)
     return recorded
 

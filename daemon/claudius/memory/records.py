@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from claudius.decoding import decoder
 from claudius.errors import StoreError
@@ -19,16 +19,14 @@ from claudius.ledger_types import Assessment, Belief, Peer, Reflection
 from claudius.memory import ledger
 from claudius.memory.calls import call_of as tool_call_of
 from claudius.memory.calls import document_of
-from claudius.memory.database import Database
+from claudius.memory.database import Database, Decoding, dump, parse, stamp
 from claudius.memory.documents import model_path
 from claudius.memory.erasure import export
-from claudius.memory.facts import FORGOTTEN
-from claudius.memory.knowledge import Knowledge, find, knowledge_of, names_of
+from claudius.memory.facts import FORGOTTEN, Knowledge, find, knowledge_of, names_of
 from claudius.memory.moments import cut
 from claudius.memory.packing import unpacked
 from claudius.memory.pins import Pin, pins_in
 from claudius.memory.psyche import recall_psyche
-from claudius.memory.rows import Decoding, dump, parse, stamp
 from claudius.memory.seeing import EPOCH, Seeing, alone
 from claudius.memory.seen import (
     call_of,
@@ -599,27 +597,16 @@ def _one_of_the_people(row: Mapping[str, Any], aliases: list[str], names: Sequen
 
 def reflection_row(one: Reflection) -> dict[str, Any]:
     """Return a cycle's record in the shape of the outward interfaces."""
-    return {
-        "cycle": one.cycle,
-        "at": one.at,
-        "trigger": one.trigger,
-        "duration_s": one.duration_s,
+    kept = asdict(one)
+    used = kept.pop("usage")
+    return kept | {
         "assessments": len(one.peers_assessed),
         "beliefs": len(one.beliefs_added) + len(one.beliefs_reaffirmed),
         "directives": len(one.directives),
-        "summary": one.summary,
-        "outcome": one.outcome,
-        "beliefs_added": list(one.beliefs_added),
-        "beliefs_reaffirmed": list(one.beliefs_reaffirmed),
-        "beliefs_expired": list(one.beliefs_expired),
-        "peers_assessed": list(one.peers_assessed),
-        "audience": one.audience,
-        "sources": list(one.sources),
-        "evidence": list(one.evidence),
         "alignment": one.alignment or None,
-        "input_tokens": one.usage.input_tokens,
-        "output_tokens": one.usage.output_tokens,
-        "cost_usd": one.usage.cost_usd,
+        "input_tokens": used.input_tokens,
+        "output_tokens": used.output_tokens,
+        "cost_usd": used.cost_usd,
     }
 
 
@@ -629,31 +616,11 @@ def _peer(one: Peer, names: Mapping[str, Sequence[str]]) -> dict[str, Any]:
 
 
 def _assessment(one: Assessment) -> dict[str, Any]:
-    return {
-        "id": one.id,
-        "at": one.created_at,
-        "trust": one.trust,
-        "info_score": one.info_score,
-        "rationale": one.rationale,
-        "author": one.author,
-        "sources": list(one.sources),
-    }
+    return asdict(one) | {"at": one.created_at}
 
 
 def _belief(one: Belief) -> dict[str, Any]:
-    return {
-        "key": one.key,
-        "value": one.value,
-        "rationale": one.rationale,
-        "peer": one.peer_id,
-        "created_at": one.created_at,
-        "expires_at": one.expires_at,
-        "source_cycle": one.source_cycle,
-        "state": one.state,
-        "audience": one.audience,
-        "sources": list(one.sources),
-        "evidence": list(one.evidence),
-    }
+    return asdict(one) | {"peer": one.peer_id, "expires_at": one.expires_at}
 
 
 def _diaries(db: Database, conversations: Sequence[str]) -> list[dict[str, Any]]:

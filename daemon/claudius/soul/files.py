@@ -64,7 +64,6 @@ class StepText(Struct, frozen=True, kw_only=True):
     """A cognitive step's text for the model, and how to parse its reply."""
 
     name: str
-    tag: str
     instruction: str
     """The instruction, with `$verbs` already filled in."""
     value: StepValue = "text"
@@ -123,10 +122,6 @@ class StepText(Struct, frozen=True, kw_only=True):
             return self.line(line, name=first, minutes=str(minutes))
         return fill(self.apologies[kind], f"steps/{self.name}.md: apologies.{kind}", 0, {"turn": turn})
 
-    def fixed(self, first: str = "") -> str:
-        """Return what is said when nothing else can be; `first`: as above."""
-        return self.line("first", name=first) if first and "first" in self.lines else self.fallback
-
 
 class _TailHead(msgspec.Struct):
     """The front matter of tail.md: the words around this turn's steps."""
@@ -141,7 +136,8 @@ class _TailHead(msgspec.Struct):
 class _Head(msgspec.Struct, forbid_unknown_fields=True):
     """The front matter of a step's file."""
 
-    tag: str
+    tag: str = ""
+    """The file's own name, which it need not repeat."""
     value: StepValue = "text"
     verbs: tuple[str, ...] = ()
     default_verb: str = ""
@@ -246,7 +242,7 @@ def step_text(file: SoulFile) -> StepText:
     """Parse a step file. Raises: BadSoul."""
     name, where = Path(file.name).stem, str(file.source)
     head = _converted(file, _SpeechHead if name == "external_dialogue" else _Head)
-    if head.tag != name:
+    if head.tag not in ("", name):
         raise BadSoul(where, 1, f"its head: tag is {head.tag!r}", f'write tag = "{name}"')
     verbs = tuple(" ".join(verb.lower().split()) for verb in head.verbs)
     default_verb = head.default_verb or (verbs[0] if verbs else "")
@@ -254,7 +250,6 @@ def step_text(file: SoulFile) -> StepText:
         raise BadSoul(where, 1, f"its head: default_verb {default_verb!r} is not among verbs", "name one of them")
     step = StepText(
         name=name,
-        tag=name,
         instruction=file.fill(verbs=", ".join(verbs), **{slot: f"${slot}" for slot in head.slots}),
         value=head.value,
         verbs=verbs,
