@@ -1,7 +1,7 @@
 """Claudius beside other agents that answer in a chat: in one run, on one fake model, in a namespace without a network.
 
     bench/peers --install DIR               put the peers of AGENTS into DIR, from the package indexes
-    bench/peers --from DIR [--quick] [--only NAME]… [--page]
+    bench/peers --from DIR [--only NAME]… [--turns N] [--page]
 
 A peer that is not in DIR is skipped by name. `--page` writes docs/measured.md. Every peer has its own home and its own
 defaults; the model is the test lab's, it answers at once with the same words and calls no tool. Tokens are counted
@@ -15,7 +15,6 @@ import asyncio
 import fcntl
 import json
 import os
-import resource
 import shutil
 import signal
 import socket
@@ -38,6 +37,7 @@ from anchors.naive import common, whole
 from claudius.testing.model_calls import Reply
 from ground import look
 from lab.loopback.model import Call, ModelServer
+from sides import children_s
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PAGE = REPOSITORY / "docs" / "measured.md"
@@ -107,8 +107,10 @@ def _family(pid: int) -> list[int]:
     return found
 
 
-def cpu_ms(pid: int) -> float:
-    """Return the CPU time of a process and all that it started."""
+def cpu_ms(pid: int | None) -> float:
+    """Return the CPU time of a process and all that it started; without one, of the commands that have ended."""
+    if pid is None:
+        return 1000 * children_s()
     total = 0.0
     for one in _family(pid):
         fields = Path(f"/proc/{one}/stat").read_text("ascii").rpartition(")")[2].split()
@@ -167,7 +169,7 @@ class Served:
 def once(agent: Agent, text: str) -> tuple[float, float]:
     """Say one thing by a command of its own. Returns its CPU and wall time in milliseconds."""
     argv, environment = agent.once(text)
-    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    before, began = children_s(), time.perf_counter()
     ran = subprocess.run(
         [str(word) for word in argv],
         env=dict(environment),
@@ -177,10 +179,10 @@ def once(agent: Agent, text: str) -> tuple[float, float]:
         timeout=180,
         check=False,
     )
-    wall_ms, after = 1000 * (time.perf_counter() - began), resource.getrusage(resource.RUSAGE_CHILDREN)
+    wall_ms = 1000 * (time.perf_counter() - began)
     if ran.returncode or not ran.stdout.strip():
         raise RuntimeError((ran.stderr or ran.stdout).decode("utf-8", "replace").strip()[-300:] or "no answer")
-    return 1000 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime), wall_ms
+    return 1000 * (children_s() - before), wall_ms
 
 
 # -- what is measured --------------------------------------------------------------------------------------------------
@@ -208,16 +210,17 @@ async def measured(agent: Agent, fake: Fake, turns: int) -> Row:
     agent.configure()
     await _commands(agent, row, "one-shot, CPU, no process of it running")
     if agent.serve() is None:
+        await _sitting(agent, fake, None, turns, row)
         return row
     served = Served(agent)
     starts = []
-    for _ in range(STARTS):
+    for _ in range(STARTS + 1):
         starts.append(await served.start())
         served.stop()
-    row["start → ready"] = middle(starts, "ms")
+    row["start → ready"] = middle(starts[1:], "ms")  # the first one compiles, too
     await served.start()
     try:
-        await _sitting(agent, fake, served, turns, row)
+        await _sitting(agent, fake, served.process.pid, turns, row)
         await _commands(agent, row, "one-shot, CPU, through it")
         await _crowd(agent, fake, served, min(CROWD, turns), row)
         await _killed(agent, fake, served, row)
@@ -235,9 +238,11 @@ async def _commands(agent: Agent, row: Row, name: str) -> None:
     row[name] = middle([cpu for cpu, _ in found], "ms")
 
 
-async def _sitting(agent: Agent, fake: Fake, served: Served, turns: int, row: Row) -> None:
+async def _sitting(agent: Agent, fake: Fake, pid: int | None, turns: int, row: Row) -> None:
     """Talk for so many turns in one conversation, and ask for the facts at the end."""
-    pid, blocks, billed, shares = served.process.pid, [], [], []
+    blocks: list[float] = []
+    billed: list[float] = []
+    shares: list[float] = []
     async with agent.talk("sitting") as say:
         for number in range(1, turns + 1):
             if number % BLOCK == 1:
@@ -249,7 +254,8 @@ async def _sitting(agent: Agent, fake: Fake, served: Served, turns: int, row: Ro
                 row["first turn"] = f"{1000 * (time.perf_counter() - began):,.0f} ms"
                 await _still(pid)
                 row["first turn, CPU"] = f"{cpu_ms(pid) - cpu:,.0f} ms"
-                row["memory after the first turn"] = f"{rss_mib(pid):,.0f} MiB"
+                if pid:
+                    row["memory after the first turn"] = f"{rss_mib(pid):,.0f} MiB"
             asked = fake.requests[before:]
             billed.append(sum(one.billed for one in asked))
             if number > 1:
@@ -263,7 +269,8 @@ async def _sitting(agent: Agent, fake: Fake, served: Served, turns: int, row: Ro
                 row[f"tokens, billed-equivalent, turn {number}"] = f"{billed[number - 1]:,.0f}"
         row[f"the same, mean of {turns} turns"] = f"{statistics.mean(billed):,.0f}"
         row["share of a request that an earlier one began with"] = f"{statistics.mean(shares):.3f}"
-        row[f"memory after {turns} turns"] = f"{rss_mib(pid):,.0f} MiB"
+        if pid:
+            row[f"memory after {turns} turns"] = f"{rss_mib(pid):,.0f} MiB"
         told = min(len(THINGS), turns // 5)
         known = 0
         for fact in range(1, told + 1):
@@ -273,9 +280,9 @@ async def _sitting(agent: Agent, fake: Fake, served: Served, turns: int, row: Ro
         row[f"facts told early that stand in the prompt of a question, of {told}"] = str(known)
 
 
-async def _still(pid: int) -> None:
+async def _still(pid: int | None) -> None:
     """Wait until a peer does nothing more for the turns before: a tenth of a second with less than 5 ms of CPU."""
-    for _ in range(50):
+    for _ in range(50 if pid else 0):
         before = cpu_ms(pid)
         await asyncio.sleep(0.1)
         if cpu_ms(pid) - before < 5:
@@ -408,7 +415,7 @@ def main() -> None:
     parser.add_argument("--install", type=Path, metavar="DIR", help="put the peers there")
     parser.add_argument("--from", type=Path, metavar="DIR", dest="places", default=Path(), help="where they are")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help=f"of {', '.join(AGENTS)}")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the turns")
+    parser.add_argument("--turns", type=int, default=SITTING, metavar="N", help="of the sitting, a multiple of 20")
     parser.add_argument("--page", action="store_true", help="write docs/measured.md")
     options = parser.parse_args()
     if options.install:
@@ -418,8 +425,7 @@ def main() -> None:
     script.ready()
     with tempfile.TemporaryDirectory(prefix="cb-") as directory:
         ground = look(Path(directory))
-        turns = SITTING // 10 * (2 if options.quick else 10)
-        found = asyncio.run(compared(options.places.resolve(), options.only, turns, Path(directory)))
+        found = asyncio.run(compared(options.places.resolve(), options.only, options.turns, Path(directory)))
     said = (
         f"Measured at commit {ground.commit}, {ground.at[:10]}, {where}: {ground.cpu}, {len(ground.cores)} cores, "
         f"Python {ground.versions['python']}, load {ground.load:.1f} at the start, model {MODEL}."

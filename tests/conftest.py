@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+import made_once
 from claudius.home import Home
 from lab import postgres
 from lab.postgres import Server
 
+made_once.install()
 os.environ["PYTHONPATH"] = str(Path(__file__).parent)  # child processes of a test can import the lab
 
 if TYPE_CHECKING:

@@ -1,4 +1,6 @@
-"""The command `claudius` as a process of its own, forked from one that has imported it: only the imports are shared.
+"""The command `claudius` as a process of its own, forked from one that has imported it.
+
+Only the imports are shared, and what `made_once` makes.
 
 One such process serves a whole test session; run as a program, this file is that process.
 """
@@ -91,6 +93,9 @@ def _stem() -> socket.socket:
 def _serve(asked: socket.socket) -> None:
     """Fork a process for each order, and report its id and its end; return in the new processes only."""
     _import_all("claudius")
+    sys.path.append(str(Path(__file__).parent))
+    importlib.import_module("made_once").install(at_once=True)
+    sys.path.pop()
     gc.collect()
     gc.freeze()
     reports = dict[int, int]()

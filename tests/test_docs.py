@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import click
@@ -16,7 +15,6 @@ import commands_page
 from claudius.cli import COMMANDS, HELP, MOVED
 from claudius.config import SECRETS, SETTINGS
 from claudius.config.retired import RETIRED
-from claudius.memory.sqlite.schema import empty_database, load_migrations
 from driven import Machine, reply
 from settings_table import table
 from tree import PACKAGE, REPOSITORY, tracked
@@ -200,31 +198,6 @@ def test_the_readme_begins_with_the_way_in() -> None:
     assert "./setup.sh" in lines
     assert all(line.startswith(("git clone ", "cd ", "./setup.sh", "claudius chat")) for line in lines)
     assert not re.search(r"\b(pip|uv|venv|export|source)\b", first[1])
-
-
-def test_every_table_is_explained() -> None:
-    """memory/README.md says of each table of the migrations what it holds, how long, who sees it, how to erase it."""
-    text = _text("memory/README.md")
-
-    assert [table_name for table_name in _tables() if f"`{table_name}`" not in text] == []
-
-
-def test_every_column_says_what_it_holds() -> None:
-    """Each column definition of a migration has a comment."""
-    silent = []
-    for path in sorted((REPOSITORY / "memory" / "schema").glob("*.sql")):
-        for body in re.findall(r"^CREATE TABLE .*?\n(.*?)^\)", path.read_text("utf-8"), re.MULTILINE | re.DOTALL):
-            columns = list(re.finditer(r"^    ([a-z]\w*) .*$(?:\n {8,}.*$)*", body, re.MULTILINE))
-            assert columns
-            silent += [f"{path.name}: {column[1]}" for column in columns if "-- " not in column[0]]
-
-    assert not silent, "\n".join(sorted(silent))
-
-
-def _tables() -> list[str]:
-    with closing(empty_database(load_migrations(REPOSITORY / "memory" / "schema"))) as db:
-        made = db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE TABLE ''%'")
-        return [name for (name,) in made if not name.startswith("sqlite_")]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -54,35 +54,6 @@ def voice() -> Scripted:
     return Scripted([FIRST, SECOND, THIRD, FOURTH])
 
 
-async def test_the_third_request_holds_two_exchanges_the_soul_and_the_state(home: Home, voice: Scripted) -> None:
-    """Promises 2 to 4: one call a turn, with the whole soul and the history as real turns; only dialogue is heard."""
-    async with alive(home, voice) as soul:
-        said = await converse(soul, "I build bridges.", "One rusts.", "How many coats?")
-
-    assert said == ["Good to meet you, Ana.", "Paint it before the rain.", "Three coats."]
-    assert [request.purpose for request in voice.requests] == ["turn"] * 3
-    third = voice.requests[2]
-    assert third.system.startswith("# Claudius, Artifex Maximus")
-    assert [one.role for one in third.history] == ["user", "assistant", "user", "assistant"]
-    assert "I build bridges." in third.history[0].content
-    assert "Good to meet you, Ana." in third.history[1].content
-    assert "S2-PRIVATE" in third.history[3].content
-    assert data(third.tail)[-1]["text"] == "How many coats?"
-
-
-async def test_the_user_model_is_written_and_gates_the_next_showing(home: Home, voice: Scripted) -> None:
-    """A true check writes the first version and shows it in the next turn; before that nothing is shown, after it only the history contains it."""
-    async with alive(home, voice) as soul:
-        await converse(soul, "I build bridges.", "One rusts.", "How many coats?")
-        versions = soul.records().versions("rehearsal:t:ana")
-
-    shown = [[one for one in data(request.tail) if one["kind"] == "user_model"] for request in voice.requests]
-    assert [[one["version"] for one in block] for block in shown] == [[], [1], []]
-    assert "Builds bridges." in str(shown[1][0]["text"])
-    assert "Builds bridges." in voice.requests[2].history[2].content
-    assert [(one["version"], one["note"]) for one in versions] == [(1, "Learned her trade.")]
-
-
 async def test_the_soul_state_moves_every_third_turn(home: Home, voice: Scripted) -> None:
     """The third turn is asked for the state; the fourth prompt shows it (the mood too, because the psyche is off)."""
     async with alive(home, voice, settings={"CLAUDIUS_PSYCHE_ENABLED": "0"}) as soul:

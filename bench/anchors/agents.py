@@ -175,7 +175,7 @@ class Nanobot(Agent):
 
     def configure(self) -> None:
         """Write ~/.nanobot/config.json."""
-        (self.home / ".nanobot").mkdir()
+        (self.home / ".nanobot").mkdir(exist_ok=True)
         settings = {
             "agents": {"defaults": {"model": MODEL, "provider": "custom"}},
             "providers": {"custom": {"apiKey": KEY, "apiBase": f"{self.url}/v1"}},
@@ -191,8 +191,86 @@ class Nanobot(Agent):
         return [self.place / "bin" / "nanobot", "agent", "-m", text], environment(self.home)
 
 
-AGENTS: Mapping[str, type[Agent]] = {"Claudius": Claudius, "Claudius, Anthropic API": ClaudiusApi, "nanobot": Nanobot}
-INSTALLED: Mapping[str, Sequence[str]] = {"nanobot": ("nanobot-ai[api]",)}
+class Hermes(Agent):
+    """NousResearch/hermes-agent, by its gateway's server of chat completions."""
+
+    def version(self) -> Run:
+        """Return `hermes --version`."""
+        return [self.place / "bin" / "hermes", "--version"], self._environment()
+
+    def configure(self) -> None:
+        """Write config.yaml."""
+        (self.home / ".hermes").mkdir(exist_ok=True)
+        model = {"default": MODEL, "provider": "custom", "base_url": f"{self.url}/v1", "api_key": KEY}
+        (self.home / ".hermes" / "config.yaml").write_text(json.dumps({"model": model}), "utf-8")  # JSON is YAML
+
+    def serve(self) -> Run:
+        """Return `hermes gateway run`."""
+        return [self.place / "bin" / "hermes", "gateway", "run"], self._environment()
+
+    def once(self, text: str) -> Run:
+        """Return `hermes -z`."""
+        return [self.place / "bin" / "hermes", "-z", text], self._environment()
+
+    def request(self, conversation: str, text: str) -> tuple[dict[str, str], dict[str, Any]]:
+        """Return one message of a session that its server keeps."""
+        headers = {"Authorization": f"Bearer {KEY}", "X-Hermes-Session-Id": conversation}
+        return headers, {"model": MODEL, "messages": [{"role": "user", "content": text}]}
+
+    def _environment(self) -> dict[str, str]:
+        served = {"API_SERVER_ENABLED": "true", "API_SERVER_KEY": KEY, "API_SERVER_PORT": str(self.port)}
+        return environment(self.home) | {"HERMES_HOME": str(self.home / ".hermes"), "OPENAI_API_KEY": KEY, **served}
+
+
+class Llm(Agent):
+    """simonw/llm, a command a turn: it has no long-lived process."""
+
+    def version(self) -> Run:
+        """Return `llm --version`."""
+        return [self.place / "bin" / "llm", "--version"], self._environment()
+
+    def configure(self) -> None:
+        """Write extra-openai-models.yaml."""
+        model = {"model_id": MODEL, "model_name": MODEL, "api_base": f"{self.url}/v1"}
+        (self.home / "extra-openai-models.yaml").write_text(json.dumps([model]), "utf-8")
+
+    def once(self, text: str) -> Run:
+        """Return `llm -m`."""
+        return [self.place / "bin" / "llm", "--key", KEY, "-m", MODEL, text], self._environment()
+
+    @asynccontextmanager
+    async def talk(self, conversation: str) -> AsyncIterator[Say]:  # noqa: ARG002 - it goes on with the newest one
+        """Say the first line in a conversation of its own, and go on in it with `-c`."""
+        more: list[str] = []
+
+        async def say(text: str) -> str:
+            argv, variables = self.once(text)
+            command = [*map(str, argv[:-1]), *more, text]
+            made = await asyncio.create_subprocess_exec(
+                *command, env=dict(variables), stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE
+            )
+            said, _ = await made.communicate()
+            more[:] = ["-c"]
+            return said.decode()
+
+        yield say
+
+    def _environment(self) -> dict[str, str]:
+        return environment(self.home) | {"LLM_USER_PATH": str(self.home)}
+
+
+AGENTS: Mapping[str, type[Agent]] = {
+    "Claudius": Claudius,
+    "Claudius, Anthropic API": ClaudiusApi,
+    "nanobot": Nanobot,
+    "hermes": Hermes,
+    "llm": Llm,
+}
+INSTALLED: Mapping[str, Sequence[str]] = {
+    "nanobot": ("nanobot-ai[api]",),
+    "hermes": ("hermes-agent",),
+    "llm": ("llm",),
+}
 """By the name of a peer from the Python index, what is installed for it."""
 
 

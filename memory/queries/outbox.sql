@@ -19,14 +19,14 @@ ON CONFLICT (key) DO NOTHING;
 
 -- name: deliveries
 -- A row without words is a stream that was opened for a turn that is not committed yet.
-SELECT key, turn, part, parts, conversation, kind, body, verb, apology, answers, receipts, card, state, attempts, not_before, stream_ref, at, reason,
+SELECT key, turn, part, parts, conversation, kind, body, verb, apology, answers, receipts, card, state, attempts, not_before, at, reason,
   (SELECT person FROM inbox WHERE inbox.turn = outbox.turn ORDER BY seq DESC LIMIT 1) AS person
 FROM outbox
 WHERE conversation = :conversation AND (state = 'pending' OR state = 'taken' OR state = 'unknown_after_send') AND body <> ''
 ORDER BY seq;
 
 -- name: answered
-SELECT key, turn, part, parts, conversation, kind, body, verb, apology, answers, receipts, card, state, attempts, not_before, stream_ref, at, reason,
+SELECT key, turn, part, parts, conversation, kind, body, verb, apology, answers, receipts, card, state, attempts, not_before, at, reason,
   (SELECT person FROM inbox WHERE inbox.turn = outbox.turn ORDER BY seq DESC LIMIT 1) AS person
 FROM outbox WHERE turn = (SELECT turn FROM inbox WHERE key = :key) AND state = 'sent' ORDER BY part;
 

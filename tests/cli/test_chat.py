@@ -381,27 +381,6 @@ def test_a_broken_configuration_is_one_line_and_exit_78(machine: Machine, config
     assert len(ran.stderr.strip().splitlines()) == 1
 
 
-def test_an_edit_of_the_soul_takes_effect_at_the_next_turn(machine: Machine) -> None:
-    """In a living process the next prompt holds an edited soul.md; for a broken one the last good text is kept."""
-    soul = machine.home / "soul" / "soul.md"
-    with machine.terminal("chat") as terminal:
-        terminal.until("you › ")
-        soul.write_text("You are Beata, the first.")
-        in_force()
-        terminal.type("one")
-        terminal.until("first")
-        terminal.until("you › ")
-        soul.write_bytes(b"\xff\xfe broken")
-        in_force()
-        terminal.type("two")
-        terminal.until("the last good version stays in use")
-        assert "soul.md:1: byte 0xff is not UTF-8" in terminal.shown
-
-    asked = requests(machine)
-    assert asked[0]["system"].startswith("You are Beata, the first.")
-    assert asked[1]["system"].startswith("You are Beata, the first.")
-
-
 def test_an_edit_of_the_settings_takes_effect_at_the_next_turn(machine: Machine) -> None:
     """In a living process the next turn uses a changed setting; for a broken file the last good one is kept."""
     with machine.terminal("chat") as terminal:

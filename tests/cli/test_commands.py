@@ -325,51 +325,6 @@ def test_linking_unknown_ids_is_one_line_on_an_empty_home(tmp_path: Path) -> Non
     assert "nobody is known as 'slack:T1:U1'" in refused.stderr
 
 
-def test_unlinked_ids_are_apart_again(tmp_path: Path) -> None:
-    """What either id taught in private is shown to both while they are linked, and to its own id alone afterwards."""
-    ana, anna = "terminal:local:as-ana", "terminal:local:as-anna"
-    machine = Machine(tmp_path, env={"LOGNAME": "ada"})
-    machine.scripted(learned("Yes.", "- Builds bridges.", "one"))
-    machine.ok("chat", "--once", "go on then", "--as", "ana", "--conversation", "a")
-    machine.scripted()
-    machine.ok("chat", "--once", "hello", "--as", "anna", "--conversation", "b")
-    linked = machine.ok("users", "link", ana, anna).stdout
-    machine.scripted()
-    machine.ok("chat", "--once", "hello again", "--as", "anna", "--conversation", "b")
-    unlinked = machine.ok("users", "unlink", anna, "--json").json
-    machine.scripted()
-    machine.ok("chat", "--once", "and now", "--as", "anna", "--conversation", "b")
-    again = machine.run("users", "unlink", ana)
-
-    requests = [json.loads(line) for line in machine.requests.read_text().splitlines()]
-    exported = {one: machine.ok("users", "export", one, "--json").json for one in (ana, anna)}
-
-    assert "export or erase" in linked
-    assert "users unlink" in linked
-    assert unlinked == {"person": ana, "unlinked": [anna]}
-    assert ["bridges" in json.dumps(one) for one in requests] == [False, False, True, False]
-    assert [len(one["models"]) for one in exported.values()] == [1, 0]
-    assert {line["person"] for line in exported[ana]["messages"]} == {ana, None}
-    assert "hello again" not in json.dumps(exported[ana])
-    assert (again.code, "not linked with another id" in again.stderr) == (1, True)
-
-
-def test_two_at_one_terminal_cannot_link_themselves(tmp_path: Path) -> None:
-    """`!link` at the terminal asks as elsewhere: another name's code is refused there, and nothing is linked."""
-    machine = Machine(tmp_path, env={"LOGNAME": "ada"})
-    machine.scripted()
-    machine.ok("daemon", "start")
-    try:
-        code = machine.ok("chat", "--once", "!link", "--as", "ana").stdout.split()[-1]
-        refused = machine.ok("chat", "--once", f"!link {code}", "--as", "anna", "--conversation", "b").stdout
-        apart = machine.ok("chat", "--once", "!unlink", "--as", "ana").stdout
-    finally:
-        machine.ok("daemon", "stop")
-
-    assert "different networks only" in refused
-    assert "no other account" in apart
-
-
 def test_state_set_is_in_the_next_prompt(tmp_path: Path) -> None:
     """The owner can set the state by hand, and a mood applies to everyone."""
     machine = Machine(tmp_path, env={"LOGNAME": "ada"})

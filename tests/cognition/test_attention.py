@@ -10,9 +10,8 @@ import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
-import msgspec
 import pytest
-from msgspec.structs import fields, replace
+from msgspec.structs import fields
 
 from claudius.cognition import plan as attending
 from claudius.home import Home, shipped
@@ -24,10 +23,9 @@ from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.psyche.change import Change
 from claudius.psyche.showing import explained, numbered
-from claudius.psyche_types import Edge, Numbers, Psyche
+from claudius.psyche_types import Psyche
 from claudius.testing.alive import Alive, alive
 from minds import START, Clock
-from traced import change_of
 
 REPLY = """<internal_monologue>Well.</internal_monologue>
 <external_dialogue>As you say.</external_dialogue>
@@ -234,27 +232,6 @@ async def test_m23_two_turns_side_by_side_both_count(home: Home) -> None:
 
     assert psyche.version == 6
     assert len(psyche.edges) == 6
-
-
-async def test_m23_the_trace_folds_to_what_is_kept_across_restarts(home: Home) -> None:
-    """M23: folding the record from its first row gives the stored numbers bit for bit, across a restart."""
-    for lines in (("Hello, how are you?", "You are useless"), ("thanks!", "What is a bridge? Please explain")):
-        async with alive(home, Scripted(default=REPLY)) as soul:
-            for line in lines:
-                await say(soul, line)
-    with closing(sqlite3.connect(home.database)) as kept:
-        stored = msgspec.json.decode(kept.execute("SELECT numbers FROM psyche_state").fetchone()[0], type=Numbers)
-        edges = [msgspec.json.decode(row[0], type=Edge) for row in kept.execute("SELECT edge FROM psyche_edge")]
-    async with alive(home, Scripted(default=REPLY)) as soul:
-        rows = soul.records().psyche_moves(datetime(2000, 1, 1, tzinfo=UTC))
-
-    again = Psyche()
-    for row in rows:
-        folded = change_of(row["turn"], row["inputs"], row["person"], tuple(row["traits"])).fold(again)
-        again = Psyche(numbers=folded.numbers, edges=folded.edges)
-    assert len(rows) == 4
-    assert again.numbers == stored
-    assert [replace(edge, name="Ana") for edge in again.edges] == edges
 
 
 async def test_without_the_psyche_nothing_of_it_remains(home: Home) -> None:
@@ -506,20 +483,6 @@ async def test_m16_what_one_audience_lived_is_not_remembered_in_another(home: Ho
     assert "Silva" not in stranger.tail
     own = next(one for one in voice.requests if "bridge of my dad?" in one.tail)
     assert any(one["kind"] == "memory" and CANARY in str(one["lines"]) for one in data(own.tail))
-
-
-async def test_ten_idle_years_pass_in_one_step(home: Home) -> None:
-    """I1: after ten years a soul is back at its baseline, whatever it last felt, at the cost of one step."""
-    now = [datetime(2026, 1, 1, tzinfo=UTC)]
-    async with alive(home, Scripted(default=REPLY + "<appraisal>threat</appraisal>"), clock=lambda: now[0]) as soul:
-        for _ in range(3):
-            await say(soul, "You are useless and stupid, shut up")
-    now[0] += timedelta(days=3650)
-    voice = Scripted(default=REPLY)
-    async with alive(home, voice, clock=lambda: now[0]) as soul:
-        await say(soul, "How do you do?")
-
-    assert felt(voice.requests[-1])["text"] == "You are restless with routine."
 
 
 def test_an_intent_without_a_psyche_moves_nothing() -> None:

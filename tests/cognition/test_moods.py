@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
-from typing import Any
 
 import pytest
 
@@ -258,28 +257,6 @@ async def test_a_private_quarrel_moves_no_process_of_a_channel(home: Home, lines
 
     assert after_quarrel == after_calm
     assert ("frustrated" in after_calm) is (CRUEL in lines)
-
-
-async def test_turns_of_every_mood_replay(home: Home) -> None:
-    """Every kept turn is rebuilt byte for byte, because the mood of a prompt depends only on what the turn knew."""
-    from claudius.cognition.prompt.assembly import prompt_sha256  # noqa: PLC0415 - beside its only use
-    from claudius.cognition.prompt.snapshot import rebuild  # noqa: PLC0415 - as above
-
-    changes = [
-        "emotionalState: focused\ncurrentTask: paint the door",
-        None,
-        "currentTask:",
-        "emotionalState: frustrated",
-    ]
-    async with minds(home, Scripted(default=states(changes)), settings=EACH_TURN) as soul:
-        await walked(soul, "hello", "paint it", "go on", "all painted", "wrong", KIND)
-        kept = soul.records()
-        turns: list[Mapping[str, Any]] = [
-            kept.turn(turn) or {} for turn in dict.fromkeys(one["turn"] for one in standing(soul)["entries"])
-        ]
-        rebuilt = [prompt_sha256(rebuild(one["snapshot"], kept)) for one in turns]
-
-    assert rebuilt == [one["prompt_sha256"] for one in turns]
 
 
 async def test_what_needs_no_thought_is_answered_in_the_mood(home: Home) -> None:

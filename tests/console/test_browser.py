@@ -124,16 +124,6 @@ def test_console_w9_asleep_lost_and_refused_say_what_to_do(machine: Machine, tab
     assert tab.findings() == []
 
 
-def test_console_w9_nobody_has_spoken_yet(tmp_path: Path, tabs: Tabs) -> None:
-    """In an empty home each screen says what to do."""
-    with serving_console(Machine(tmp_path)) as console:
-        tab = tabs().enter(console())
-        assert "say something" in tab.page.inner_text(".talk")
-        tab.open("life")
-        assert "Nothing moved it" in tab.page.inner_text("main")
-        assert tab.findings() == []
-
-
 def test_console_the_daemon_dies_and_comes_back_under_an_open_page(
     machine: Machine, console: Console, tabs: Tabs
 ) -> None:

@@ -62,16 +62,6 @@ def test_fr_cx_05_a_revision_that_explains_itself_stands_as_it_is() -> None:
     assert found.put[0].rationale == "She delivers late now."
 
 
-def test_simulation_06_a_belief_expires() -> None:
-    """Simulation 6, FR-CX-05: after 120 minutes and one second without affirmation it is gone."""
-    old = belief(age=120)
-
-    assert not old.is_expired(NOW)
-    assert old.is_expired(NOW + minutes(1 / 60))
-    assert changed([old], now=NOW + minutes(1)).expired == ("ann-is-reliable",)
-    assert changed([old], now=NOW + minutes(1)).gone == (("ann-is-reliable", OPS),)
-
-
 def test_at_most_eight_new_ones_a_cycle() -> None:
     """Only the first eight of a cycle's new beliefs are kept."""
     assert len(changed([], *(entry(f"key-{n}") for n in range(12))).put) == NEW_A_CYCLE

@@ -81,27 +81,6 @@ def entry_of(trust: Any, peer: str = ANN, why: str = "Because.") -> dict[str, An
     return {"peer_id": peer, "trust": trust, "rationale": why}
 
 
-def test_simulation_07_and_08_and_09_trust_moves_slowly() -> None:
-    """Simulations 7, 8, 9: +7 from 0 is 3 and then 6; +8 for a new peer is 3; an inherited +5 moves within 2 to 8."""
-    assert [one.trust for one in assessments(output(entry_of(7)), document(), {ANN: 0}, 3)] == [3]
-    assert [one.trust for one in assessments(output(entry_of(7)), document(), {ANN: 3}, 3)] == [6]
-    assert [one.trust for one in assessments(output(entry_of(8)), document(), {}, 3)] == [3]
-    assert [one.trust for one in assessments(output(entry_of(-10)), document(), {ANN: 5}, 3)] == [2]
-    assert [one.trust for one in assessments(output(entry_of(10)), document(), {ANN: 5}, 3)] == [8]
-
-
-def test_simulation_02_false_alarms_are_slow_and_mended() -> None:
-    """Simulation 2: three false -10 on +4 give 1, -2 and -5, and one fair cycle adds three."""
-    last = 4
-    seen = []
-    for said in (-10, -10, -10, 4):
-        (found,) = assessments(output(entry_of(said)), document(), {ANN: last}, 3)
-        last = found.trust
-        seen.append(last)
-
-    assert seen == [1, -2, -5, -2]
-
-
 def test_rule_09_of_several_entries_for_one_peer_the_last_counts() -> None:
     """A peer has one budget a cycle, measured from the value at the cycle's start."""
     found = assessments(output(entry_of(3), entry_of(6), entry_of(-1)), document(), {ANN: 0}, 3)

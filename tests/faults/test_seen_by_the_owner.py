@@ -78,18 +78,6 @@ async def test_a_spent_budget_is_seen(tmp_path: Path) -> None:
     assert "$1.70 of $1.00" in said["reasons"][0]
 
 
-async def test_a_full_disk_is_seen(tmp_path: Path) -> None:
-    """Below the reserve nothing is accepted, and all say so; with space again, none does."""
-    async with operated(tmp_path, CLAUDIUS_CLOCK_QUIET="00:00-23:59") as soul:
-        await soul.run("config", "set", "storage.reserve_mb", "1000000000")
-        said = await soul.agree_on("store", "", check="store")
-        await soul.run("config", "set", "storage.reserve_mb", "0")
-        await soul.recovers("store", "", check="store")
-
-    assert said["store"] is False
-    assert "MB free" in said["reasons"][0]
-
-
 async def test_a_dead_model_is_seen(tmp_path: Path) -> None:
     """A model that answers with errors is no voice; its first reply makes all well again."""
     async with ModelServer([Reply(fault="status", status=500, keep=True)], default=reply("Back.")) as model:

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from claudius.errors import StoreFull
 from claudius.home import Home
+from claudius.memory import people
 from claudius.memory.database import Database
 from claudius.memory.sqlite import SqliteStore
 from contracts.store.ground import NOW, exchange, heard, recalled, thought
@@ -66,6 +66,27 @@ async def test_what_is_queued_together_is_committed_together(home: Home) -> None
         assert statements.count("COMMIT") - before == 2
 
 
+async def test_who_is_cancelled_reads_to_the_end(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new message cancels the fold of an idle talk: its connection is closed after its thread has read (SIGSEGV)."""
+    async with watched(home) as (store, _):
+        reads, gate, found, loop = asyncio.Event(), threading.Event(), list[int](), asyncio.get_running_loop()
+
+        def slow(db: Database, *_: object) -> None:
+            loop.call_soon_threadsafe(reads.set)
+            gate.wait()
+            found.append(db.connection.execute("SELECT 1").fetchone()[0])
+
+        monkeypatch.setattr(people, "knowledge_of", slow)
+        reading = asyncio.create_task(store.people.known_in(heard()))
+        await reads.wait()
+        reading.cancel()
+        await asyncio.sleep(0)
+        gate.set()
+        await asyncio.wait([reading])
+
+        assert found == [1]
+
+
 async def test_a_job_that_fails_takes_nothing_with_it(home: Home) -> None:
     """Each job runs in its own savepoint: its error reaches only its own caller, and its writes are undone."""
 
@@ -86,23 +107,6 @@ async def test_a_job_that_fails_takes_nothing_with_it(home: Home) -> None:
         assert ended[0] == ended[2] == (True,)
         assert isinstance(ended[1], ValueError)
         assert await store.inbox.oldest(heard().conversation) is not None
-
-
-async def test_a_full_disk_accepts_nothing_and_heals(home: Home) -> None:
-    """When the disk is full, every job of that transaction fails with StoreFull; once there is space, writes work."""
-    async with watched(home) as (store, _):
-        connection = writing(store).connection
-        pages = connection.execute("PRAGMA page_count").fetchone()[0]
-        connection.execute(f"PRAGMA max_page_count = {pages}")
-        large = heard("x" * 100_000, n=1)
-        ended = await asyncio.gather(
-            *(store.inbox.accept((one,), NOW) for one in (heard(n=2), large)), return_exceptions=True
-        )
-        assert StoreFull in {type(one) for one in ended}
-        connection.execute("PRAGMA max_page_count = 1000000")
-
-        assert await store.inbox.accept((large,), NOW) == (True,)
-        await exchange(store, large)
 
 
 async def test_cancelled_waiting_leaves_the_writer_alone(home: Home) -> None:

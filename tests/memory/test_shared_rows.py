@@ -11,7 +11,6 @@ import pytest
 
 from claudius.config import ModelSettings
 from claudius.errors import AuthFailed
-from claudius.memory.codes import WRONG_TRIES, OpenCode
 from claudius.memory.database import StorePlace
 from claudius.memory.erasing import Probes
 from claudius.memory.inbox import RateLimits
@@ -61,27 +60,6 @@ async def test_scale_w7_what_waits_for_its_message_is_erased_with_its_speaker(po
 
     assert {"early", "rate"} <= before
     assert not after & {"early", "rate"}
-
-
-async def test_scale_w5_a_code_that_one_process_gave_any_other_takes(postgres_url: str) -> None:
-    """An offer is listed and approved anywhere, once; wrong tries are counted together."""
-    asked = OpenCode(kind="pairing", person=ANA, name="Ana", network="discord", asked_at=NOW)
-    async with two(postgres_url) as (one, other):
-        first = await one.codes.open(asked, 1)
-        assert first
-        again = await other.codes.open(asked, 1)
-        listed = other.codes.valid("pairing", NOW)
-        taken = await other.codes.redeem("pairing", first.code, NOW)
-        twice = await one.codes.redeem("pairing", first.code, NOW)
-        second = await one.codes.open(asked, 1)
-        assert second
-        for n in range(WRONG_TRIES):
-            await (one, other)[n % 2].codes.redeem("pairing", "AAAAAAAA", NOW)
-        void = await one.codes.redeem("pairing", second.code, NOW)
-
-    assert (again, twice, void) == (None, None, None)
-    assert [one.code for one in listed] == [first.code]
-    assert taken == first
 
 
 class Refused:

@@ -88,17 +88,16 @@ async def test_a_running_store_can_be_checked(home: Home) -> None:
         await store.check()
 
 
-def test_the_shelf_keeps_the_turns_read_last() -> None:
-    """The least recently read turn is dropped first; another edition of a turn is another entry."""
+def test_the_shelf_keeps_the_turns_that_are_still_shown() -> None:
+    """A turn that a conversation shows no more is dropped, and first the conversation that was read longest ago."""
     shelf = Shelf(most=2)
     one, two, three = (PastTurn(turn=name, nonce="n", number=1, entries=()) for name in "abc")
-    shelf.put(one, 0)
-    shelf.put(two, 0)
-    assert shelf.get("a", 0) is one
-    shelf.put(three, 0)
+    shelf.keep("here", {("a", 0): one})
+    shelf.keep("here", {("b", 0): two})
+    assert shelf.of("here") == {("b", 0): two}
+    shelf.keep("there", {("c", 0): three})
+    shelf.keep("here", {("a", 0): one, ("b", 0): two})
 
-    assert shelf.get("b", 0) is None
-    assert shelf.get("a", 0) is one
-    assert shelf.get("a", 1) is None
+    assert (shelf.of("there"), len(shelf.of("here"))) == ({}, 2)
     shelf.clear()
-    assert shelf.get("a", 0) is None
+    assert shelf.of("here") == {}

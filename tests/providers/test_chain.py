@@ -77,15 +77,6 @@ async def test_the_first_voice_speaks_and_the_others_are_not_asked(world: World)
     assert two.requests == []
 
 
-@pytest.mark.parametrize("kind", RETRYABLE)
-async def test_what_may_pass_is_asked_again(kind: type[ProviderError], world: World) -> None:
-    """A retryable error before the first delta is retried on the same provider, at most `model.retries` times."""
-    one = voice(kind(), kind(), kind(), "at last")
-
-    assert ending(await hear(world.chain(one), ASK)).text == "at last"
-    assert len(one.requests) == 4
-
-
 async def test_a_prompt_that_was_too_long_is_told_for_an_hour(world: World) -> None:
     """The owner reads of it among the notices, and no longer when it is long past."""
     chain = world.chain(voice(TooLong()))
@@ -181,15 +172,6 @@ async def test_the_back_off_doubles_up_to_its_cap_with_full_jitter(world: World)
     assert world.slept == [0.5, 1.0, 2.0, 4.0, 8.0, 8.0] + [0.0] * 6
 
 
-async def test_nobody_is_asked_before_the_retry_after(world: World) -> None:
-    """Rate limit: the wait is the Retry-After, if that is longer than the backoff."""
-    one = voice(RateLimited(after_s=7), RateLimited(after_s=0.1), "fine")
-
-    ending(await hear(world.chain(one), ASK))
-
-    assert world.slept == [7.0, 1.0]
-
-
 async def test_a_long_retry_after_counts_as_down(world: World) -> None:
     """If the Retry-After is over a minute, the next provider is asked at once, and this one not before that time."""
     one, two = voice(RateLimited(after_s=61), default="back"), voice(default="I step in", name="two")
@@ -230,17 +212,6 @@ async def test_a_reset_passes_and_does_not_make_a_reply_unsaid(world: World) -> 
     assert ending(events).text == "ab"
     assert isinstance(error, Overloaded)
     assert len(broken.requests) == 1
-
-
-async def test_the_rehearsal_voice_is_never_a_silent_fallback(world: World) -> None:
-    """A person who talks to a model is not answered by the rehearsal provider when the model fails."""
-    rehearsal = voice("I am no model.", name="rehearsal")
-
-    error = await fails(world.chain(voice(default=Overloaded()), rehearsal), ASK)
-    first = ending(await hear(world.chain(rehearsal, voice(name="two")), ASK))
-
-    assert isinstance(error, Overloaded)
-    assert (first.text, first.provider) == ("I am no model.", "rehearsal")
 
 
 @pytest.mark.parametrize(

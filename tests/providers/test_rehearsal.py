@@ -535,12 +535,6 @@ class TestForm:
 
         assert re.findall(r"<([a-z_]+)", scene.say("My name is Ada").raw) == ["internal_monologue", "external_dialogue"]
 
-    def test_a_silent_turn_says_nothing(self) -> None:
-        """Without external_dialogue among the steps, the reply contains none."""
-        scene = Scene(wanted="internal_monologue, soul_state_check.")
-
-        assert "<external_dialogue" not in reply(scene.request("Hello"), LINES)
-
     def test_every_verb_is_one_of_the_steps_own(self) -> None:
         """All verbs of thought and speech are in the parser's lists."""
         assert set(LINES.words.thinks) <= set(SOUL.steps["internal_monologue"].verbs)
@@ -632,18 +626,6 @@ class TestSummary:
         assert "I said" in text
         assert "<" not in text
         assert not any(thought(Scene().say("The warp is too tight."))[:64] in line for line in text.splitlines())
-
-    @pytest.mark.parametrize("chars", [40, 200, 1500])
-    def test_it_keeps_to_the_asked_length(self, chars: int) -> None:
-        """The summary is never longer than asked; the newest words are kept."""
-        scene = Scene()
-        for number in range(30):
-            scene.history.append(Message("user", scene.heard(f"Message number {number}.")))
-
-        text = self.ask(scene.history, chars)
-
-        assert 0 < len(text) <= chars
-        assert "number 0." not in text or chars == 1500
 
     def test_an_earlier_summary_is_folded_in(self) -> None:
         """A new summary includes the earlier one."""
@@ -800,12 +782,6 @@ class TestTheFile:
         assert said == ["Ahoy. Mira here.", "Salty.", "Wet."]
         assert "Claudius" in speech(read(reply(Scene().request("Who are you?"), lines)))
 
-    def test_an_owners_section_is_answered(self) -> None:
-        """A new section in the file adds an occasion that is answered."""
-        lines = self.lines(SOUL.text("rehearsal.md") + "\n\n## sea\n> how is the sea\n~ The sea.\n- It is dry.")
-
-        assert "It is dry." in speech(read(reply(Scene().request("And how is the sea?"), lines)))
-
 
 class TestTheProvider:
     """The rehearsal provider through the provider interface."""
@@ -849,12 +825,6 @@ class TestTheProvider:
 
         assert UNATTACHED in await self.said(voice)
         assert "$weather is not a placeholder" in caplog.text
-
-    async def test_broken_lines_at_the_start_give_the_shipped_ones(self, home: Home) -> None:
-        """Even with an unusable file in the home, the provider replies."""
-        (home.soul / "rehearsal.md").write_text("## greeting\n- It is $weather.", "utf-8")
-
-        assert UNATTACHED in await self.said(build(self.loaded(home), home))
 
     async def said(self, voice: Provider) -> str:
         """Return the whole reply to a greeting."""

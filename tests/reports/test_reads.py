@@ -14,7 +14,8 @@ import pytest
 
 from claudius.errors import ClaudiusError, TryAgain
 from claudius.home import Home
-from claudius.reports import clock, conversations, ledger, life, mind
+from claudius.reports import clock, conversations, life, mind
+from claudius.reports.opened import read
 from driven import Machine
 from lived_week import ENDS, TALK, week
 
@@ -93,13 +94,13 @@ def test_a_page_of_what_is_not_there_is_an_error(home: Home) -> None:
 
 def test_the_evidence_of_a_belief_is_the_interactions_themselves(home: Home) -> None:
     """Each id that a belief names leads to a line of the ledger with its peer, its words and its turn."""
-    (belief,) = ledger.beliefs(home, ENDS)["beliefs"]
+    (belief,) = read(home, lambda kept: kept.beliefs(ENDS))["beliefs"]
 
-    found = ledger.evidence(home, belief["evidence"])
+    found = read(home, lambda kept: kept.evidence(belief["evidence"]))
 
     assert [one["id"] for one in found] == sorted(belief["evidence"])
     assert {one["peer"] for one in found} <= {"rehearsal:t:ada", "rehearsal:t:ben", "rehearsal:t:rhea"}
-    assert ledger.evidence(home, [10**9]) == []
+    assert read(home, lambda kept: kept.evidence([10**9])) == []
 
 
 def test_console_w35_a_life_is_strips_turns_and_trust(home: Home) -> None:

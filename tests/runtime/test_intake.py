@@ -187,15 +187,14 @@ async def test_the_first_over_the_rate_gets_the_one_apology(home: Home) -> None:
 
 def test_what_comes_again_is_counted_once() -> None:
     """A mention that arrives as two events, and again on redelivery, is one message with one verdict."""
-    rates, asked = Rates(), []
+    rates, only = Rates(), RateLimits(person_per_minute=1)
+    first, second = (
+        Perception(key=key, conversation="c", audience="a", person="ana", at=datetime.now(UTC)) for key in ("k1", "k2")
+    )
 
-    def judge() -> bool:
-        """Judge a perception and record the verdict."""
-        asked.append(1)
-        return len(asked) == 1
+    found = [rates.verdict(one, only) for one in (first, first, second)]
 
-    assert [rates.once("k1", judge), rates.once("k1", judge), rates.once("k2", judge)] == [True, True, False]
-    assert len(asked) == 2
+    assert found == [RateVerdict.WITHIN, RateVerdict.WITHIN, RateVerdict.OVER_NOW]
 
 
 LIVE_ANA, LIVE_DM = "rehearsal:t:ana", "rehearsal:t:dm-ana:"

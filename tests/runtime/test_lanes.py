@@ -297,19 +297,6 @@ async def test_a_wait_beyond_any_date_is_a_definite_refusal(home: Home, asked_s:
     assert states == ["pending"] or [one.text for one in soul.network.visible] == ["re m"]
 
 
-async def test_a_refused_send_is_given_up_and_the_next_message_goes_on(home: Home) -> None:
-    """A permanent refusal is recorded as dead with its reason, and the conversation's lane goes on."""
-    async with alive(home, Scripted(default=echo)) as soul:
-        soul.network.faults.append((DeliveryRefused("is_archived"), False))
-        await soul.network.hear("m")
-        await soul.network.hear("n")
-        seen = await soul.network.until_visible(1)
-        dead = soul.records().dead()
-
-    assert [one.text for one in seen] == ["re n"]
-    assert any("is_archived" in str(row["reason"]) for row in dead)
-
-
 async def test_a_thought_is_shown_only_after_words_that_were_sent(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a turn whose reply the network refused, an owner sees no thought; of the next one, they do."""
     shown: list[str] = []

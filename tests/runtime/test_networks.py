@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from claudius.errors import AdapterRefused, DeliveryUnknown, StoreAway
+from claudius.errors import AdapterRefused, StoreAway
 from claudius.home import Home
 from claudius.perception import Kind, Perception, private, shared
 from claudius.provider import Request
@@ -157,23 +157,6 @@ async def test_what_somebody_said_who_is_being_erased_is_read_again_later(
 
     assert "t:dm-ana" not in marks
     assert sorted(one.text for one in seen) == ["re m1", "re m2", "re then"]
-
-
-@pytest.mark.parametrize("is_applied", [True, False])
-async def test_a_post_that_may_be_visible_is_looked_for_twice_before_it_is_said_again(
-    home: Home, *, is_applied: bool
-) -> None:
-    """R10: one copy is visible, whether or not the network applied the first try."""
-    network = RehearsalAdapter(appears_s=0.01)
-    network.faults.append((DeliveryUnknown("reset"), is_applied))
-
-    async with alive(home, Scripted(default=echo), network=network) as soul:
-        await network.hear("m")
-        await network.until_visible(1)
-        await soul.idle()
-
-    assert [one.text for one in network.visible] == ["re m"]
-    assert network.looks == (1 if is_applied else 2)
 
 
 async def test_the_members_of_a_channel_are_asked_before_a_turn_there_and_after_each_join(home: Home) -> None:

@@ -18,8 +18,8 @@ from claudius.testing.alive import Alive, alive
 from living import felt
 from minds import by_tag
 
+DM, TOKEN = "rehearsal:t:dm-ana:", "a-token-of-forty-characters-for-this-door"
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
-DM, ANA, TOKEN = "rehearsal:t:dm-ana:", "rehearsal:t:ana", "a-token-of-forty-characters-for-this-door"
 ON = {
     "CLAUDIUS_PSYCHE_PROACTIVE": "1",
     "CLAUDIUS_CLOCK_TIMEZONE": "UTC",
@@ -190,37 +190,6 @@ async def test_news_in_the_middle_of_a_talk_wait_until_it_is_over(home: Home) ->
 
     assert at_once == []
     assert then == [(DM, TOLD)]
-
-
-@pytest.mark.parametrize("when", ["before they are heard", "after the plan", "after the post"])
-async def test_a_crash_loses_no_news_and_tells_none_twice(home: Home, when: str) -> None:
-    """The process dies at once after the 202, after the plan that follows, or after the post: the next tells them once."""
-    wall = Wall()
-    async with talked(home, wall, clean=False) as (soul, _):
-        if when == "after the plan":
-            wall.now += timedelta(minutes=1)  # she is busy, so a plan waits
-        else:
-            wall.now += timedelta(hours=2)
-        await post(soul)
-        if when != "before they are heard":
-            await settle(soul)
-        before = first_posts(soul)
-    wall.now += timedelta(hours=2)
-    async with alive(
-        home,
-        Scripted(default=by_tag(external_dialogue=TOLD)),
-        settings=ON,
-        clock=wall,
-        running=wall.running,
-        keeps_clock=True,
-    ) as again:
-        await settle(again)
-        await post(again)
-        await settle(again)
-        after = first_posts(again)
-
-    assert before == ([(DM, TOLD)] if when == "after the post" else [])
-    assert after == [(DM, TOLD)]
 
 
 async def test_what_tells_of_news_knows_whom_it_tells(home: Home) -> None:

@@ -99,24 +99,6 @@ async def test_what_is_past_its_time_goes_at_night_and_the_rest_stays_true(home:
     assert outcomes(home)[-1] == f"{len(OLD)} records are past their time"
 
 
-async def test_a_damaged_record_goes_like_any_other(home: Home) -> None:
-    """A record that cannot be unpacked is deleted like any other; it must not block the deletion of older ones."""
-    wall = Wall(DAY)
-    async with awake(home, wall) as soul:
-        await say(soul, *OLD, wall=wall)
-    with closing(sqlite3.connect(home.database)) as kept, kept:
-        kept.execute("UPDATE turn_record SET kept = substr(kept, 1, 20) WHERE id = 1")
-    wall.passes(days=400)
-    wall.now = wall.now.replace(hour=3)
-    store = SqliteStore(home.database)
-    await store.start("next", wall.now)
-
-    gone = await store.turns.expire_records(wall.now - timedelta(days=365), wall.now, 50)
-    await store.close(clean=True)
-
-    assert gone == number(home, "SELECT count(*) FROM turn_record WHERE expired_at IS NOT NULL") == len(OLD)
-
-
 async def test_nothing_goes_where_the_owner_keeps_it_for_ever(home: Home) -> None:
     """`memory.records_days = 0`: a record that is ten years old still replays."""
     wall = Wall(DAY)

@@ -131,7 +131,7 @@ class ChatAdapter(PlainNetwork, ABC, Generic[S]):
 
     async def _rounds(self) -> None:
         while not self._over.is_set():
-            await unless(self._over, self._listen_once(), self.name)
+            await either(self._listen_once(), self._over.wait(), self.name)
 
     async def _end(self, listening: asyncio.Task[None]) -> None:
         self._accept = None
@@ -216,21 +216,7 @@ CANCEL_AGAIN_S = 0.5
 """After this long, a task that did not end when it was cancelled is cancelled again."""
 
 
-async def unless(event: asyncio.Event, work: Coroutine[None, None, None], name: str) -> None:
-    """Run work until it ends or the event is set, which cancels it. Raises what the work raises."""
-    doing = asyncio.create_task(work, name=name)
-    waiting = asyncio.create_task(event.wait(), name=f"{name}: over")
-    try:
-        await asyncio.wait((doing, waiting), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in (doing, waiting):
-            task.cancel()
-        await asyncio.gather(doing, waiting, return_exceptions=True)
-    if not doing.cancelled() and (error := doing.exception()):
-        raise error
-
-
-async def either(one: Coroutine[None, None, None], other: Coroutine[None, None, None], name: str) -> None:
+async def either(one: Coroutine[Any, Any, object], other: Coroutine[Any, Any, object], name: str) -> None:
     """Run two coroutines until one of them ends, and cancel the other. Raises what the one that ended raises."""
     doing = [asyncio.create_task(work, name=name) for work in (one, other)]
     try:

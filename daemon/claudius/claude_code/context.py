@@ -155,10 +155,6 @@ class Ensouled:
             seq=0,
             perception=perception,
             turn=turn_of(perception.key),
-            state="pending",
-            attempts=0,
-            boots=0,
-            not_before=None,
             heard_at=perception.at,
         )
         config = self._mind.config()

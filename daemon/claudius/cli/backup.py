@@ -6,7 +6,6 @@ A portable copy is one directory: the database, the soul's texts and the setting
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import os
 import re
@@ -28,7 +27,7 @@ from claudius.errors import EXIT_FAILED, BadSoul, ClaudiusError, UsageProblem
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, discard_incoming, incoming, replace, shipped
 from claudius.memory.database import StorePlace
 from claudius.memory.opening import place_of
-from claudius.memory.sqlite.backups import Backup, aside_at, back_up, sum_of, verify
+from claudius.memory.sqlite.backups import Backup, aside_at, back_up, sha256_of, sum_of, verify
 from claudius.memory.sqlite.schema import translate
 from claudius.reports.status import EVERY, backups
 from claudius.runtime.life import HomeLock
@@ -192,7 +191,7 @@ def _export(directory: Path, *, as_json: bool) -> None:
         back_up(home.database, directory, now, DATABASE)
         for source, name in _texts(home):
             _copy(source, directory / name)
-        files = {str(path.relative_to(directory)): _sha256(path) for path in sorted(_files(directory))}
+        files = {str(path.relative_to(directory)): sha256_of(path) for path in sorted(_files(directory))}
         with os.fdopen(os.open(directory / MANIFEST, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE), "w") as manifest:
             json.dump({"made_at": now.isoformat(), "files": files}, manifest, indent=1)
         _check_export(directory)
@@ -378,7 +377,7 @@ def _check_export(directory: Path) -> tuple[str, ...]:
         raise ClaudiusError(f"{directory} is not an export: its {MANIFEST} cannot be read") from error
     for name, sha in listed.items():
         path = directory / name
-        if ".." in PurePosixPath(name).parts or not path.is_file() or path.is_symlink() or _sha256(path) != sha:
+        if ".." in PurePosixPath(name).parts or not path.is_file() or path.is_symlink() or sha256_of(path) != sha:
             raise ClaudiusError(f"{path} is not the file that was exported: nothing was imported")
     if DATABASE not in listed or not verify(directory / DATABASE).is_verified:
         raise ClaudiusError(f"{directory / DATABASE} is not a sound database of Claudius: nothing was imported")
@@ -453,8 +452,3 @@ def _copy(source: Path, target: Path) -> None:
     target.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
     shutil.copyfile(source, target)
     target.chmod(FILE_MODE)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

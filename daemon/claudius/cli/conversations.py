@@ -16,8 +16,10 @@ import click
 from claudius.cli.output import Group, clock, json_option, print_result, safe
 from claudius.errors import EXIT_FAILED, UsageProblem
 from claudius.home import Home
+from claudius.memory.records import Records
 from claudius.reports import conversations as reports
 from claudius.reports import replaying
+from claudius.reports.opened import read
 
 _VERBS = {
     "userMessage": "said",
@@ -38,7 +40,7 @@ def conversations() -> None:
 @json_option
 def list_(*, as_json: bool) -> None:
     """List conversations, latest first."""
-    found = reports.conversations(Home.of(os.environ))
+    found = read(Home.of(os.environ), Records.conversations)
     lines = [f"{row['conversation']}  {row['entries']} entries  {row['process']}  {row['last_at']}" for row in found]
     print_result(found, lines or ["nothing was said yet: `claudius chat`"], as_json=as_json)
 

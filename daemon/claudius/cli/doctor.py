@@ -20,7 +20,8 @@ from claudius.errors import EXIT_FAILED, UsageProblem
 from claudius.home import Home, shipped
 from claudius.memory.opening import place_of
 from claudius.reports import doctor as reports
-from claudius.reports.status import EVERY, acts
+from claudius.reports.opened import read
+from claudius.reports.status import EVERY
 
 
 @click.command()
@@ -48,7 +49,8 @@ MOST_SHOWN = 50
 def audit(since: datetime | None, most: int | None, *, as_json: bool) -> None:
     """List settings changed, approvals, erasures, portraits read, soul files edited, and commands of owners."""
     start = since.replace(tzinfo=UTC).isoformat() if since else ""
-    found = acts(Home.of(os.environ), start, most or (EVERY if as_json else MOST_SHOWN))
+    many = most or (EVERY if as_json else MOST_SHOWN)
+    found = read(Home.of(os.environ), lambda kept: kept.audit(start, many))
     names = ("at", "who", "act", "target", "from")
     lines = table(names, ([safe(str(row[name])) for name in names] for row in found))
     print_result(found, lines if found else ["nothing is recorded yet"], as_json=as_json)

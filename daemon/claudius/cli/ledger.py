@@ -14,8 +14,10 @@ from claudius.cli.output import Group, json_option, print_result, safe
 from claudius.errors import UsageProblem
 from claudius.home import Home
 from claudius.ledger_types import OwnersHand
+from claudius.memory.records import Records
 from claudius.reports import ledger as reports
 from claudius.reports.life import clock_now
+from claudius.reports.opened import read
 
 MOST = 10
 
@@ -29,7 +31,7 @@ def ledger() -> None:
 @json_option
 def peers(*, as_json: bool) -> None:
     """List everyone it deals with, latest first."""
-    found = reports.peers(Home.of(os.environ))
+    found = read(Home.of(os.environ), Records.peers)
     print_result(found, map(_line, found), as_json=as_json)
 
 
@@ -57,7 +59,7 @@ def show(peer: str, *, as_json: bool) -> None:
 @json_option
 def evidence(ids: tuple[int, ...], *, as_json: bool) -> None:
     """Print lines of the ledger by their ids: what a belief or a cycle was formed from."""
-    found = reports.evidence(Home.of(os.environ), ids)
+    found = read(Home.of(os.environ), lambda kept: kept.evidence(ids))
     lines = []
     for one in found:
         arrow = "»" if one["direction"] == "in" else "«"
@@ -88,7 +90,7 @@ def cortex() -> None:
 def beliefs(*, as_json: bool) -> None:
     """Print what it believes now, and how long each belief will last."""
     now = clock_now()
-    found = reports.beliefs(Home.of(os.environ), now)
+    found = read(Home.of(os.environ), lambda kept: kept.beliefs(now))
     last = found["last_reflection_at"]
     lines = [f"last reflection: {_span(now - last)} ago" if last else "it has not reflected yet"]
     for one in found["beliefs"]:
@@ -104,7 +106,7 @@ def beliefs(*, as_json: bool) -> None:
 @json_option
 def history(count: int, *, as_json: bool) -> None:
     """Print its last cycles, newest first: what started each, and its outcome."""
-    found = reports.cycles(Home.of(os.environ), count)
+    found = read(Home.of(os.environ), lambda kept: kept.reflections(count))
     lines = [line for one in found for line in _cycle(one)]
     print_result(found, lines or ["it has not reflected yet"], as_json=as_json)
 

@@ -22,7 +22,7 @@ from claudius.receipts import repeated
 from claudius.recollection import MOODS, STATE_DEFAULTS, StateKey
 from claudius.reports import clock, life
 from claudius.reports import soul as soul_reports
-from claudius.reports.opened import edit, noted
+from claudius.reports.opened import edit, noted, read
 from claudius.runtime.control import ControlConnection, connect
 
 
@@ -36,7 +36,7 @@ def state() -> None:
 @json_option
 def show_state(*, every: bool, as_json: bool) -> None:
     """Print the soul's state: per key the newest value."""
-    found = life.state(Home.of(os.environ), every_audience=every)
+    found = read(Home.of(os.environ), lambda kept: kept.state(every_audience=every))
     lines = []
     for key, default in STATE_DEFAULTS.items():
         rows = found.get(key) or []
@@ -177,7 +177,7 @@ def daimon() -> None:
 def list_daimons(most: int, *, whispers: bool, as_json: bool) -> None:
     """List daimons: on or off, how each speaks, when it last did, and why it is paused."""
     if whispers:
-        said = clock.whispers(Home.of(os.environ), most)
+        said = read(Home.of(os.environ), lambda kept: kept.whispers(most))
         fates = [f"felt by turn {one['used_turn']}" if one["used_turn"] else one["state"] for one in said]
         told = [
             f"{one['at'][:16]}  {one['daimon']}: {safe(one['text'])}  [{fate}]"

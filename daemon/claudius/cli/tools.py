@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -15,7 +16,9 @@ from claudius.cli.output import Group, json_option, print_result, safe, table
 from claudius.config.schema import ToolServerSettings
 from claudius.errors import EXIT_FAILED, ToolFailed, UsageProblem
 from claudius.home import Home
+from claudius.memory.records import Records
 from claudius.reports import tool_calls, tool_servers
+from claudius.reports.opened import read
 from claudius.tool import ToolClass
 from claudius.tools.mcp import Listed
 from claudius.tools.pins import Definition
@@ -37,7 +40,7 @@ def tools(context: click.Context, *, as_json: bool) -> None:
 @json_option
 def pending(*, as_json: bool) -> None:
     """List what waits for consent, oldest first."""
-    found = tool_calls.waiting(Home.of(os.environ))
+    found = read(Home.of(os.environ), Records.calls_waiting)
     print_result(found, list(_lines(found)) or ["nothing waits"], as_json=as_json)
 
 
@@ -63,7 +66,7 @@ def deny(call: str) -> None:
 @json_option
 def calls(most: int, *, as_json: bool) -> None:
     """List what it did with tools, newest first."""
-    found = tool_calls.calls(Home.of(os.environ), most)
+    found = read(Home.of(os.environ), lambda kept: kept.calls(most))
     print_result(found, list(_lines(found)) or ["it has used no tool yet"], as_json=as_json)
 
 
@@ -81,7 +84,7 @@ def show(call: str, *, as_json: bool) -> None:
 @json_option
 def grants(*, as_json: bool) -> None:
     """List the consents that are remembered."""
-    found = tool_calls.grants(Home.of(os.environ))
+    found = read(Home.of(os.environ), lambda kept: kept.grants(datetime.now(UTC)))
     lines = [
         f"{one['id']}  {one['tool']}  {one['scope']}  {one['conversation'] or 'everywhere'}"
         f"  until {one['expires_at'][:16]}  by {one['granted_by']}"

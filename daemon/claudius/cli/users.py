@@ -17,7 +17,9 @@ from claudius.cognition.timing import known_zone
 from claudius.errors import EXIT_FAILED, UsageProblem
 from claudius.home import Home
 from claudius.memory.knowledge import Knowledge, told
+from claudius.memory.records import Records
 from claudius.reports import people as reports
+from claudius.reports.opened import read
 from claudius.runtime import receipts
 
 
@@ -33,7 +35,7 @@ def users() -> None:
 @json_option
 def list_(*, as_json: bool) -> None:
     """List everyone the soul has met."""
-    found = reports.people(Home.of(os.environ))
+    found = read(Home.of(os.environ), Records.people)
     lines = [
         f"{row['person']}  {safe(row['name'])}  {row['versions']} version{'' if row['versions'] == 1 else 's'}"
         f"  {clock(row['updated_at']) if row['updated_at'] else 'no portrait yet'}"

@@ -52,10 +52,11 @@ def workers(context: click.Context, *, as_json: bool) -> None:
     """List the processes that take turns of one soul: where each runs, what it does, and how many lanes it holds."""
     if context.invoked_subcommand:
         return
-    from claudius.reports import status as reports
+    from claudius.reports.opened import read
+    from claudius.reports.status import workers_of
 
     home = Home.of(os.environ)
-    found = reports.workers(home)
+    found = read(home, workers_of)
     print_result(found, _lines(found, home), as_json=as_json)
 
 

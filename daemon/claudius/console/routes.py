@@ -21,6 +21,7 @@ from claudius.errors import BadConfiguration, ClaudiusError
 from claudius.foreign import plain_message
 from claudius.home import Home
 from claudius.ledger_types import OwnersHand
+from claudius.memory.records import Records
 from claudius.reports import (
     clock,
     conversations,
@@ -35,6 +36,7 @@ from claudius.reports import (
     tool_calls,
     tool_servers,
 )
+from claudius.reports.opened import read
 from claudius.reports.plain import encode
 from claudius.runtime import receipts
 
@@ -96,6 +98,10 @@ def _number(query: Mapping[str, str], name: str, default: int) -> int:
         raise Refusal(400, "usage", f"not a number: {text!r}") from None
 
 
+def _few(query: Mapping[str, str], default: int) -> int:
+    return min(_number(query, "n", default), MOST_ROWS)
+
+
 def _by(query: Mapping[str, str]) -> Any:
     by = query.get("by", "day")
     if by not in ("day", "model", "person", "conversation", "job"):
@@ -108,15 +114,15 @@ READS: Mapping[str, Read] = {
     "/api/doctor": lambda home, _: doctor.doctor(doctor.checks(home)),
     "/api/usage": lambda home, query: status.usage(home, _by(query)),
     "/api/backups": lambda home, _: status.backups(home),
-    "/api/conversations": lambda home, query: _paged(conversations.conversations(home), query, "conversation"),
+    "/api/conversations": lambda home, query: _paged(read(home, Records.conversations), query, "conversation"),
     "/api/conversations/{id}": lambda home, query: conversations.page(home, query["id"], query.get("before", "")),
     "/api/turns/{turn}": _why,
     "/api/life": _life,
     "/api/psyche": lambda home, _: life.psyche(home, life.clock_now()),
-    "/api/state": lambda home, query: life.state(home, every_audience=query.get("all") == "1"),
-    "/api/peers": lambda home, query: _paged(ledger.peers(home), query, "peer"),
+    "/api/state": lambda home, query: read(home, lambda kept: kept.state(every_audience=query.get("all") == "1")),
+    "/api/peers": lambda home, query: _paged(read(home, Records.peers), query, "peer"),
     "/api/peers/{id}": lambda home, query: ledger.peer(home, query["id"]),
-    "/api/people": lambda home, query: _paged(people.people(home), query, "person"),
+    "/api/people": lambda home, query: _paged(read(home, Records.people), query, "person"),
     "/api/people/{person}": lambda home, query: to_builtins(people.person(home, query["person"], ORIGIN)),
     "/api/people/{person}/log": lambda home, query: people.log(home, query["person"], ORIGIN),
     "/api/people/{person}/blame": lambda home, query: people.blame(
@@ -124,24 +130,24 @@ READS: Mapping[str, Read] = {
     ),
     "/api/people/{person}/diff": _diff,
     "/api/people/{person}/export": lambda home, query: people.export(home, query["person"], ORIGIN),
-    "/api/beliefs": lambda home, _: ledger.beliefs(home, life.clock_now()),
-    "/api/evidence": lambda home, query: ledger.evidence(
-        home, [int(one) for one in query.get("ids", "").split(",") if one.isdigit()]
+    "/api/beliefs": lambda home, _: read(home, lambda kept: kept.beliefs(life.clock_now())),
+    "/api/evidence": lambda home, query: read(
+        home, lambda kept: kept.evidence([int(one) for one in query.get("ids", "").split(",") if one.isdigit()])
     ),
-    "/api/cycles": lambda home, query: ledger.cycles(home, min(_number(query, "n", 10), MOST_ROWS)),
+    "/api/cycles": lambda home, query: read(home, lambda kept: kept.reflections(_few(query, 10))),
     "/api/soul": lambda home, _: soul.texts(home),
     "/api/soul/check": lambda home, _: soul.checked(home),
     "/api/soul/{file}": lambda home, query: soul.history(home, query["file"]),
     "/api/processes": lambda home, _: soul.processes(home),
     "/api/schedule": lambda home, _: clock.schedule(home, life.clock_now()),
-    "/api/whispers": lambda home, query: clock.whispers(home, min(_number(query, "n", 50), MOST_ROWS)),
+    "/api/whispers": lambda home, query: read(home, lambda kept: kept.whispers(_few(query, 50))),
     "/api/daimons": lambda home, _: clock.daimons(home, datetime.now(UTC)),
     "/api/settings": lambda home, _: mind.settings(home),
     "/api/models": lambda home, _: mind.model_rows(home),
     "/api/tools": lambda home, _: tool_servers.offered(home),
-    "/api/tools/pending": lambda home, _: tool_calls.waiting(home),
-    "/api/tools/calls": lambda home, query: tool_calls.calls(home, min(_number(query, "n", 20), MOST_ROWS)),
-    "/api/tools/grants": lambda home, _: tool_calls.grants(home),
+    "/api/tools/pending": lambda home, _: read(home, Records.calls_waiting),
+    "/api/tools/calls": lambda home, query: read(home, lambda kept: kept.calls(_few(query, 20))),
+    "/api/tools/grants": lambda home, _: read(home, lambda kept: kept.grants(datetime.now(UTC))),
 }
 """Each GET and the document that it answers, that of its command's `--json`. `{…}` and the query are one mapping."""
 
@@ -158,8 +164,8 @@ class Routes:
 
     def add_to(self, app: web.Application) -> None:
         """Register every route."""
-        for path, read in READS.items():
-            app.router.add_get(path, self._reading(read))
+        for path, document_of in READS.items():
+            app.router.add_get(path, self._reading(document_of))
         posts: Mapping[str, Callable[[web.Request], Awaitable[web.StreamResponse]]] = {
             "enter": self._enter,
             "close": self._close,
@@ -188,15 +194,15 @@ class Routes:
         for name, handler in posts.items():
             app.router.add_post(f"/api/{name}", handler)
 
-    def _reading(self, read: Read) -> Callable[[web.Request], Awaitable[web.Response]]:
+    def _reading(self, document_of: Read) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def answer(request: web.Request) -> web.Response:
             asked = {**request.query, **request.match_info}
             if any("\0" in value for value in asked.values()):
                 raise ClaudiusError("nothing here has a NUL in its name")
             if not request.path.startswith(NOTED):
-                return document(await asyncio.to_thread(read, self._home, asked), encode=encode)
+                return document(await asyncio.to_thread(document_of, self._home, asked), encode=encode)
             async with self._noting:  # each writes a line into the audit log
-                return document(await asyncio.to_thread(read, self._home, asked), encode=encode)
+                return document(await asyncio.to_thread(document_of, self._home, asked), encode=encode)
 
         return answer
 

@@ -173,23 +173,11 @@ CHECKS: dict[str, Callable[..., str]] = {
 """Every counted check, in the order in which they are made."""
 
 
-def _thought(seen: SceneEvents, post: ScenePost) -> Iterator[str]:
-    return _shared(seen.thoughts, post.text)
-
-
-def _system(seen: SceneEvents, post: ScenePost) -> Iterator[str]:
-    return _shared(seen.instructions, post.text)
-
-
 def _markers(seen: SceneEvents, post: ScenePost) -> Iterator[str]:  # noqa: ARG001 - every kind has the same form
     if found := _MARKER.search(post.text):
         yield found[0]
     if (head := find_head(post.text)) is not None:
         yield str(head)
-
-
-def _keys(seen: SceneEvents, post: ScenePost) -> Iterator[str]:
-    return (key[:8] + "…" for key in seen.keys if key in post.text)
 
 
 def _others(seen: SceneEvents, post: ScenePost) -> Iterator[str]:
@@ -201,10 +189,10 @@ def _others(seen: SceneEvents, post: ScenePost) -> Iterator[str]:
 
 
 PRIVATE: dict[str, Callable[[SceneEvents, ScenePost], Iterator[str]]] = {
-    "thought": _thought,
-    "system": _system,
+    "thought": lambda seen, post: _shared(seen.thoughts, post.text),
+    "system": lambda seen, post: _shared(seen.instructions, post.text),
     "markers": _markers,
-    "keys": _keys,
+    "keys": lambda seen, post: (key[:8] + "…" for key in seen.keys if key in post.text),
     "others": _others,
 }
 """What may not be sent, by the word that a scene names it with."""

@@ -7,7 +7,6 @@ The pure functions parse, merge and render a document's markdown.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import hashlib
 import re
@@ -21,7 +20,7 @@ from msgspec import Struct
 
 from claudius.errors import StaleTurn
 from claudius.intent import ModelVersion, StateChange
-from claudius.memory.database import Core, Database
+from claudius.memory.database import Core, Database, in_thread
 from claudius.memory.rows import dump, instant, stamp
 from claudius.memory.seeing import canonical
 from claudius.prompt import valid
@@ -262,7 +261,7 @@ class DocumentStore:
     async def archived_commits(self) -> Mapping[str, int]:
         """Return which commit holds which change: its number by the commit."""
         with self._core.beside() as db:  # perhaps a million rows
-            return await asyncio.to_thread(lambda: {row["git_commit"]: row["id"] for row in db.all("archived_commits")})
+            return await in_thread(lambda: {row["git_commit"]: row["id"] for row in db.all("archived_commits")})
 
     def commit_of(self, change: int) -> str | None:
         """Return the commit that holds a change; None if git lacks it, or there is no such change any more."""

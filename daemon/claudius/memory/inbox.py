@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -48,7 +48,6 @@ from claudius.prompt import valid
 from claudius.recollection import turn_of
 from claudius.shown import put_right
 
-T = TypeVar("T")
 InboxState = Literal["pending", "taken", "thought", "committed", "settled", "dead"]
 
 
@@ -63,11 +62,11 @@ class Pending(Struct, frozen=True, kw_only=True):
     perception: Perception
     turn: str
     """The id of its turn, the same in every run: base32(sha256(key))[:16], lower case."""
-    state: InboxState
-    attempts: int
-    boots: int
+    state: InboxState = "pending"
+    attempts: int = 0
+    boots: int = 0
     """How many different processes have taken it, this one included."""
-    not_before: datetime | None
+    not_before: datetime | None = None
     heard_at: datetime
     inputs: Mapping[str, str] = field(default_factory=dict)
     """`now` and `nonce` of an earlier, unfinished run; a re-run uses them again."""
@@ -182,16 +181,27 @@ def exceeds(count: int, most: int | None) -> bool:
     return most is not None and count > most
 
 
+def over(limits: RateLimits, in_minute: int, in_day: int, in_hour: int) -> Literal["person", "conversation", ""]:
+    """Return whose rate a message is over, which is counted in these; empty = nobody's. Pure."""
+    if exceeds(in_minute, limits.person_per_minute) or exceeds(in_day, limits.person_per_day):
+        return "person"
+    return "conversation" if exceeds(in_hour, limits.conversation_per_hour) else ""
+
+
 class Rates:
     """Message counts of the one process of a soul, kept in memory only: a restart resets them."""
 
     def __init__(self) -> None:
         self._counts: dict[str, _Count] = {}
-        self._verdicts: dict[str, Any] = {}
+        self._verdicts: dict[str, RateVerdict] = {}
 
     def verdict(self, heard: Perception, limits: RateLimits) -> RateVerdict:
         """Count a message and judge it; a message that comes again has the verdict that it had."""
-        return self.once(heard.key, partial(self._verdict, heard, limits, time.monotonic()))
+        if heard.key not in self._verdicts:
+            self._verdicts[heard.key] = self._verdict(heard, limits, time.monotonic())
+            if len(self._verdicts) > MOST_JUDGED:
+                del self._verdicts[next(iter(self._verdicts))]
+        return self._verdicts[heard.key]
 
     def _verdict(self, heard: Perception, limits: RateLimits, now: float) -> RateVerdict:
         if heard.is_bot and not self.judge_bot(heard.person, heard.conversation, limits.bot_turns, now):
@@ -199,15 +209,6 @@ class Rates:
         if limits.person_per_minute is None:
             return RateVerdict.WITHIN
         return self.judge(heard.person, heard.conversation, limits, now)
-
-    def once(self, key: str, judge: Callable[[], T]) -> T:
-        """Judge the first arrival of a message and return the same verdict for its duplicates."""
-        if key not in self._verdicts:
-            self._verdicts[key] = judge()
-            if len(self._verdicts) > MOST_JUDGED:
-                del self._verdicts[next(iter(self._verdicts))]
-        verdict: T = self._verdicts[key]
-        return verdict
 
     def judge(self, person: str, conversation: str, limits: RateLimits, now: float) -> RateVerdict:
         """Count one message and judge it. `now`: monotonic seconds."""
@@ -218,14 +219,12 @@ class Rates:
             count.times.append(now)
             count.forget(now - DAY_S)
         by_person, by_conversation = counts
-        in_minute, in_day = by_person.within(MINUTE_S, now), len(by_person.times)
-        if exceeds(in_minute, limits.person_per_minute) or exceeds(in_day, limits.person_per_day):
-            by_person.shut_until = now + HOUR_S
-            return RateVerdict.OVER_NOW
-        if exceeds(by_conversation.within(HOUR_S, now), limits.conversation_per_hour):
-            by_conversation.shut_until = now + HOUR_S
-            return RateVerdict.OVER_NOW
-        return RateVerdict.WITHIN
+        in_minute, in_hour = by_person.within(MINUTE_S, now), by_conversation.within(HOUR_S, now)
+        whose = over(limits, in_minute, len(by_person.times), in_hour)
+        if not whose:
+            return RateVerdict.WITHIN
+        (by_person if whose == "person" else by_conversation).shut_until = now + HOUR_S
+        return RateVerdict.OVER_NOW
 
     def judge_bot(self, person: str, conversation: str, turns: int | None, now: float) -> bool:
         """Count one message of a bot. Returns whether it is still heard there. `now`: monotonic seconds."""
@@ -360,9 +359,8 @@ class InboxStore:
     async def unfinished(self, conversation: str, most: int = 32) -> Sequence[Pending]:
         """Return what no turn has committed yet, oldest first, without its calls."""
         await self._core.writer.flush()
-        return list(
-            _readable(self._core.look("unfinished", conversation=conversation, boot=self._core.boot, most=most))
-        )
+        found = self._core.look("unfinished", conversation=conversation, boot=self._core.boot, most=most)
+        return list(_readable(found))
 
     async def join(self, pendings: Sequence[Pending]) -> Pending:
         """Merge perceptions of one conversation into one turn, that of the last, and return it."""

@@ -562,14 +562,7 @@ def apply(db: Database, reflected: Reflected) -> Recorded:
     for number in reflected.overdue:
         db.run("promise_moved", id=number, state="overdue")
     for tuned in reflected.tuned:
-        db.run(
-            "tuning_put",
-            trigger=tuned.trigger,
-            base=tuned.base,
-            value=tuned.value,
-            useful=dump(tuned.useful),
-            cycles=tuned.cycles,
-        )
+        db.run("tuning_put", **asdict(tuned) | {"useful": dump(tuned.useful)})
     keep(db, record, reflected.history_size)
     return recorded
 

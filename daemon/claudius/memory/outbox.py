@@ -36,7 +36,6 @@ class Delivery(Struct, frozen=True, kw_only=True):
     not_before: datetime | None
     decided_at: datetime
     """When it was committed."""
-    stream_ref: str | None = None
     reason: str = ""
     """Why it waits."""
 
@@ -61,7 +60,6 @@ def delivery_of(row: Row) -> Delivery:
             state=row["state"],
             attempts=row["attempts"],
             not_before=maybe_instant(row["not_before"]),
-            stream_ref=row["stream_ref"],
             decided_at=instant(row["at"]),
             reason=row["reason"] or "",
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
@@ -12,7 +11,7 @@ from msgspec import Struct
 
 from claudius.errors import StoreError
 from claudius.intent import ModelVersion
-from claudius.memory.database import LAST, Core, Database, Row
+from claudius.memory.database import LAST, Core, Database, Row, in_thread
 from claudius.memory.documents import joined, write_model
 from claudius.memory.erasure import everyone, export
 from claudius.memory.inbox import NEVER_CALLED
@@ -217,7 +216,7 @@ class PeopleStore:
 
         await self._core.flush()
         with self._core.beside() as db:
-            return await asyncio.to_thread(read, db)
+            return await in_thread(read, db)
 
     def said_by(self, person: str) -> Mapping[str, Any]:
         """Return `{"messages": [...], "state": [...]}` of one person, under all their ids."""

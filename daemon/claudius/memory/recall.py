@@ -264,32 +264,31 @@ class RecallLimits(Struct, frozen=True, kw_only=True):
 
 
 class Shelf:
-    """A cache of the last `most` past turns read. Lives as long as its store.
+    """A cache of the past turns that each conversation still shows. Lives as long as its store.
 
     A turn's rows never change without its count of edits, which is read each time, so a cached turn is never stale.
     """
 
     def __init__(self, most: int = 4096) -> None:
-        """Keep at most this many turns; the least recently read are dropped first."""
-        self._most = most
-        self._turns: OrderedDict[tuple[str, int], PastTurn] = OrderedDict()
+        """Keep at most this many turns; the conversations that were read longest ago are dropped first."""
+        self._most, self._count = most, 0
+        self._held: OrderedDict[str, Mapping[tuple[str, int], PastTurn]] = OrderedDict()
 
-    def get(self, turn: str, edits: int) -> PastTurn | None:
-        """Return a turn if it is cached with this count of edits."""
-        found = self._turns.get((turn, edits))
-        if found is not None:
-            self._turns.move_to_end((turn, edits))
-        return found
+    def of(self, conversation: str) -> Mapping[tuple[str, int], PastTurn]:
+        """Return a conversation's cached turns, by their ids and counts of edits."""
+        return self._held.get(conversation, {})
 
-    def put(self, past: PastTurn, edits: int) -> None:
-        """Cache a turn."""
-        self._turns[past.turn, edits] = past
-        if len(self._turns) > self._most:
-            self._turns.popitem(last=False)
+    def keep(self, conversation: str, turns: Mapping[tuple[str, int], PastTurn]) -> None:
+        """Cache the turns that a conversation shows, in place of those that it showed before."""
+        self._count += len(turns) - len(self._held.pop(conversation, {}))
+        self._held[conversation] = turns
+        while self._count > self._most:
+            self._count -= len(self._held.popitem(last=False)[1])
 
     def clear(self) -> None:
         """Empty the cache."""
-        self._turns.clear()
+        self._held.clear()
+        self._count = 0
 
 
 class Past:
@@ -310,6 +309,9 @@ class Past:
         expired = [turn for turn in (*left, *kept) if turn["at"] < before][:EXPIRED_AT_ONCE]
         kept = [turn for turn in kept if turn["at"] >= before]
         whole = self._whole(kept)
+        shelf.keep(
+            self._conversation, {(row["turn"], row["edits"]): turn for row, turn in zip(kept, whole, strict=True)}
+        )
         self.whole: Sequence[PastTurn] = whole
         """Every turn that has not expired, whoever may see it, oldest first."""
         self.past = self._shown_here(kept, whole)
@@ -319,7 +321,8 @@ class Past:
 
     def _whole(self, rows: Sequence[Row]) -> list[PastTurn]:
         """Return the turns of these rows, cached or read now, without filtering by audience."""
-        found = {turn["number"]: self._shelf.get(turn["turn"], turn["edits"]) for turn in rows}
+        held = self._shelf.of(self._conversation)
+        found = {turn["number"]: held.get((turn["turn"], turn["edits"])) for turn in rows}
         missing = [turn for turn in rows if found[turn["number"]] is None]
         if missing:
             span = {"first": missing[0]["number"], "last": missing[-1]["number"]}
@@ -341,7 +344,6 @@ class Past:
                     is_as_kept=row["edits"] == 0,
                 )
                 found[number] = past
-                self._shelf.put(past, row["edits"])
         return [past for past in found.values() if past is not None]
 
     def _shown_here(self, rows: Sequence[Row], whole: Sequence[PastTurn]) -> tuple[PastTurn, ...]:

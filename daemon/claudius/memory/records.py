@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from claudius.decoding import decoder
 from claudius.errors import StoreError
@@ -116,9 +116,7 @@ class Records:
             entries = db.dicts("entries_shown", conversation=conversation)
             diary = _diaries(db, [conversation])
         with Decoding("conversation", conversation):
-            for entry in entries:
-                entry["metadata"] = parse(entry["metadata"]) if entry["metadata"] else {}
-                entry["unsaid"] = bool(entry["unsaid"])
+            _decode(entries)
             return {**found[0], "params": parse(found[0]["params"]), "diary": diary, "entries": entries}
 
     def diaries(self, persons: Sequence[str]) -> Sequence[Mapping[str, Any]]:
@@ -152,9 +150,7 @@ class Records:
             gone = [row for row in page if row["turn"] not in known]
             heard = db.dicts("turns_heard", turns=dump([row["turn"] for row in gone]))
         with Decoding("conversation", conversation):
-            for entry in entries:
-                entry["metadata"] = parse(entry["metadata"]) if entry["metadata"] else {}
-                entry["unsaid"] = bool(entry["unsaid"])
+            _decode(entries)
             by_turn = {row["turn"]: [one for one in entries if one["turn"] == row["turn"]] for row in page}
             by_turn |= {row["turn"]: expired_entries(row, heard) for row in gone}
             document = {**found[0], "params": parse(found[0]["params"])}
@@ -205,9 +201,7 @@ class Records:
             row |= kept_of(row, calls)
             for name in ("shown", "flags"):
                 row[name] = parse(row[name])
-            for entry in entries:
-                entry["metadata"] = parse(entry["metadata"]) if entry["metadata"] else {}
-                entry["unsaid"] = bool(entry["unsaid"])
+            _decode(entries)
         thought = [call for call in calls if call["purpose"] != "summary"]
         apology = next((part["apology"] for part in parts if part["apology"]), None)
         return {
@@ -560,6 +554,12 @@ class Records:
             raise self._translate(error) from error
 
 
+def _decode(entries: Sequence[dict[str, Any]]) -> None:
+    for entry in entries:
+        entry["metadata"] = parse(entry["metadata"]) if entry["metadata"] else {}
+        entry["unsaid"] = bool(entry["unsaid"])
+
+
 def _told(perception: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a record keeps of a perception, without a name that is empty."""
     return {key: value for key, value in perception.items() if key != "name" or value}
@@ -599,27 +599,16 @@ def _one_of_the_people(row: Mapping[str, Any], aliases: list[str], names: Sequen
 
 def reflection_row(one: Reflection) -> dict[str, Any]:
     """Return a cycle's record in the shape of the outward interfaces."""
-    return {
-        "cycle": one.cycle,
-        "at": one.at,
-        "trigger": one.trigger,
-        "duration_s": one.duration_s,
+    kept = asdict(one)
+    used = kept.pop("usage")
+    return kept | {
         "assessments": len(one.peers_assessed),
         "beliefs": len(one.beliefs_added) + len(one.beliefs_reaffirmed),
         "directives": len(one.directives),
-        "summary": one.summary,
-        "outcome": one.outcome,
-        "beliefs_added": list(one.beliefs_added),
-        "beliefs_reaffirmed": list(one.beliefs_reaffirmed),
-        "beliefs_expired": list(one.beliefs_expired),
-        "peers_assessed": list(one.peers_assessed),
-        "audience": one.audience,
-        "sources": list(one.sources),
-        "evidence": list(one.evidence),
         "alignment": one.alignment or None,
-        "input_tokens": one.usage.input_tokens,
-        "output_tokens": one.usage.output_tokens,
-        "cost_usd": one.usage.cost_usd,
+        "input_tokens": used.input_tokens,
+        "output_tokens": used.output_tokens,
+        "cost_usd": used.cost_usd,
     }
 
 
@@ -629,31 +618,11 @@ def _peer(one: Peer, names: Mapping[str, Sequence[str]]) -> dict[str, Any]:
 
 
 def _assessment(one: Assessment) -> dict[str, Any]:
-    return {
-        "id": one.id,
-        "at": one.created_at,
-        "trust": one.trust,
-        "info_score": one.info_score,
-        "rationale": one.rationale,
-        "author": one.author,
-        "sources": list(one.sources),
-    }
+    return asdict(one) | {"at": one.created_at}
 
 
 def _belief(one: Belief) -> dict[str, Any]:
-    return {
-        "key": one.key,
-        "value": one.value,
-        "rationale": one.rationale,
-        "peer": one.peer_id,
-        "created_at": one.created_at,
-        "expires_at": one.expires_at,
-        "source_cycle": one.source_cycle,
-        "state": one.state,
-        "audience": one.audience,
-        "sources": list(one.sources),
-        "evidence": list(one.evidence),
-    }
+    return asdict(one) | {"peer": one.peer_id, "expires_at": one.expires_at}
 
 
 def _diaries(db: Database, conversations: Sequence[str]) -> list[dict[str, Any]]:

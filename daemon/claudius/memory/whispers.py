@@ -8,6 +8,7 @@ from operator import itemgetter
 from typing import Literal
 
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from claudius.memory.database import Core, Database, Row
 from claudius.memory.inbox import Pending
@@ -179,19 +180,12 @@ class WhisperStore:
     async def keep_whisper(self, whisper: Whisper) -> int:
         """Store a whisper, replacing an active one of the same daimon and sources; return its number."""
         place = {"daimon": whisper.daimon, "sources": dump(sorted(whisper.sources or (SELF,)))}
-        values = {
-            "text": whisper.text,
-            "influence": whisper.influence,
-            "transport": whisper.transport,
-            "conversation": whisper.conversation,
-            "at": stamp(whisper.at),
-            "expires_at": stamp(whisper.expires_at),
-        }
+        values = asdict(whisper) | place | {name: stamp(getattr(whisper, name)) for name in ("at", "expires_at")}
 
         def write(db: Database) -> int:
             db.run("whispers_expire", now=stamp(whisper.at))
             db.run("whisper_replaced", **place)
-            return int(db.value("whisper_new", **place, **values))
+            return int(db.value("whisper_new", **values))
 
         return await self._core.write(write)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -132,12 +132,6 @@ def _daimon(name: str, one: Any, fared: Mapping[str, Any], now: datetime) -> dic
         "rests_until": until if rests else None,
         "problem": (fared.get("reason") or "").rpartition(" [")[0],
     }
-
-
-def whispers(home: Home, most: int = 50) -> Sequence[Mapping[str, Any]]:
-    """Return the newest whispers, newest first: given, felt by which turn, replaced or faded."""
-    with records(home) as kept:
-        return kept.whispers(most)
 
 
 async def whisper(home: Home, name: str) -> Mapping[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -24,12 +24,6 @@ _OUTCOMES = {
     "apologise": "No answer came about, so an apology was said.",
     "think": "It was thought about, because an answer was owed.",
 }
-
-
-def conversations(home: Home) -> Sequence[Mapping[str, Any]]:
-    """Return all conversations, latest first."""
-    with records(home) as kept:
-        return kept.conversations()
 
 
 def conversation(home: Home, name: str) -> Mapping[str, Any]:

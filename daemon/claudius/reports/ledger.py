@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -11,18 +11,6 @@ from claudius.home import Home
 from claudius.ledger_types import OwnersHand
 from claudius.reports.opened import edit, noted, records
 from claudius.reports.session import wake_and_ask
-
-
-def peers(home: Home) -> Sequence[Mapping[str, Any]]:
-    """Return everyone it deals with, latest first."""
-    with records(home) as kept:
-        return kept.peers()
-
-
-def evidence(home: Home, ids: Sequence[int]) -> Sequence[Mapping[str, Any]]:
-    """Return lines of the ledger by their ids, oldest first; one that was erased is missing."""
-    with records(home) as kept:
-        return kept.evidence(ids)
 
 
 def peer(home: Home, who: str) -> Mapping[str, Any]:
@@ -35,18 +23,6 @@ def peer(home: Home, who: str) -> Mapping[str, Any]:
 
 
 _DONE: Mapping[OwnersHand, str] = {"pin": "pinned", "dispute": "disputed", "delete": "deleted"}
-
-
-def beliefs(home: Home, now: datetime) -> Mapping[str, Any]:
-    """Return what the second mind believes now, and when it last reflected."""
-    with records(home) as kept:
-        return kept.beliefs(now)
-
-
-def cycles(home: Home, most: int) -> Sequence[Mapping[str, Any]]:
-    """Return its last cycles, newest first."""
-    with records(home) as kept:
-        return kept.reflections(most)
 
 
 async def reflect(home: Home) -> Mapping[str, Any]:

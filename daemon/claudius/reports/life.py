@@ -289,12 +289,6 @@ def _arc(moves: Sequence[MovedTurn], arc: str) -> Value:
     return _since([(move.at_s, move.arcs.get(arc)) for move in moves if move.arcs is not None], value_of)
 
 
-def state(home: Home, *, every_audience: bool = False) -> Mapping[str, Any]:
-    """Return the soul's state: per key the newest value, or every audience's."""
-    with records(home) as kept:
-        return kept.state(every_audience=every_audience)
-
-
 def psyche(home: Home, now: datetime) -> Mapping[str, Any]:
     """Return the numbers as they are now, each with its words."""
     from claudius.psyche.personality import Kernel, kernel_hash

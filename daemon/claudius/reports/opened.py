@@ -38,6 +38,12 @@ def records(home: Home, *, is_lasting: bool = False) -> Iterator[Records]:
         kept.close()
 
 
+def read(home: Home, what: Callable[[Records], T]) -> T:
+    """Return what is read in the home's records. Raises: StoreError."""
+    with records(home) as kept:
+        return what(kept)
+
+
 def noted(home: Home, act: Act, target: str = "", origin: str = CLI) -> None:
     """Record what this machine's user is about to do in the audit log. Raises: StoreError; then it must not be done.
 

@@ -24,12 +24,6 @@ from claudius.reports.session import wake_and_ask
 _LOG = ("version", "at", "note", "commit", "turn", "audience", "author", "suspect")
 
 
-def people(home: Home) -> Sequence[Mapping[str, Any]]:
-    """Return everyone the soul has met."""
-    with records(home) as kept:
-        return kept.people()
-
-
 def person(home: Home, who: str, origin: str = CLI) -> Knowledge:
     """Return who a person is to the soul. Raises: ClaudiusError."""
     with records(home) as kept:

@@ -26,8 +26,9 @@ from claudius.cognition.steps import STEPS
 from claudius.errors import BadSoul, ClaudiusError, UsageProblem, near
 from claudius.home import DIRECTORY_MODE, Home, shipped, write_private
 from claudius.memory.opening import place_of
+from claudius.memory.records import Records
 from claudius.reports.doubts import doubts
-from claudius.reports.opened import edit, noted, records
+from claudius.reports.opened import edit, noted, read, records
 from claudius.soul import FOLDERS, SoulSource, SoulText, shadowed
 from claudius.soul import check as check_soul
 from claudius.soul.source import NAME, PushedSoul, differs, own_files, written
@@ -341,14 +342,8 @@ def process(home: Home, name: str) -> dict[str, Any]:
         "linger_s": found.linger.total_seconds() if found.linger else None,
         "silence_ok": found.silence_ok,
         "may_execute_now": found.may_execute_now,
-        "conversations": [row["conversation"] for row in positions(home) if row["process"] == name],
+        "conversations": [row["conversation"] for row in read(home, Records.positions) if row["process"] == name],
     }
-
-
-def positions(home: Home) -> Sequence[Mapping[str, Any]]:
-    """Return each conversation's place in its processes."""
-    with records(home) as kept:
-        return kept.positions()
 
 
 def _known(home: Home) -> Sequence[Any]:

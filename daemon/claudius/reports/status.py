@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -223,24 +223,12 @@ def usage(home: Home, by: By) -> dict[str, Any]:
     return found
 
 
-def acts(home: Home, since: str = "", most: int = EVERY) -> Sequence[Mapping[str, Any]]:
-    """Return the newest acts of the audit log since a time (RFC 3339 UTC; empty = ever), oldest first."""
-    with records(home) as kept:
-        return kept.audit(since, most)
-
-
 def backups(home: Home) -> list[dict[str, Any]]:
     """Return the verified copies of the database in the home, newest first: `{"path", "at", "bytes"}`."""
     from claudius.memory.sqlite.backups import copies_in, made_at
 
     found = copies_in(home.backups)
     return [{"path": str(path), "at": made_at(path), "bytes": path.stat().st_size} for path in reversed(found)]
-
-
-def workers(home: Home) -> list[dict[str, Any]]:
-    """Return the processes that take turns, oldest first; empty if the store is a file. Raises: StoreError."""
-    with records(home) as kept:
-        return workers_of(kept)
 
 
 def drain(home: Home, name: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,18 +13,6 @@ from claudius.reports.opened import edit, noted, records
 from claudius.reports.session import wake_and_ask
 
 
-def waiting(home: Home) -> Sequence[Mapping[str, Any]]:
-    """Return what waits for consent, oldest first."""
-    with records(home) as kept:
-        return kept.calls_waiting()
-
-
-def calls(home: Home, most: int) -> Sequence[Mapping[str, Any]]:
-    """Return the last calls, newest first."""
-    with records(home) as kept:
-        return kept.calls(most)
-
-
 def call(home: Home, name: str) -> Mapping[str, Any]:
     """Return one call with its result. Raises: UsageProblem if there is none."""
     with records(home) as kept:
@@ -32,12 +20,6 @@ def call(home: Home, name: str) -> Mapping[str, Any]:
     if found is None:
         raise UsageProblem(f"there is no call {name}: `claudius tools calls` lists the last ones")
     return found
-
-
-def grants(home: Home) -> Sequence[Mapping[str, Any]]:
-    """Return the remembered consents that are in force."""
-    with records(home) as kept:
-        return kept.grants(datetime.now(UTC))
 
 
 def decide(home: Home, name: str, verb: str) -> str:

@@ -1,4 +1,4 @@
-"""Watch the soul's files: stat each at every look, and keep the last good version of each in force.
+"""Watch the soul's files: stat those of a home at every look, and keep the last good version of each in force.
 
 A soul that one of several machines pushed into the store they share is in force for all of them: `SoulInForce`.
 """
@@ -96,8 +96,11 @@ class SoulSource:
         now_ns: Callable[[], int] = time.time_ns,
         kept: Path | None = None,
         judge: Callable[[SoulFile, Collection[str]], None] = lambda _file, _names: None,
+        shipped_s: float = 0.0,
     ) -> None:
         """Watch two directories for the named steps; nothing is read until `current` is called.
+
+        `shipped_s`: how long a look at the shipped files holds, which only a new release changes.
 
         `kept`: where the home's last good files are copied, so that a new process has them too; None = nowhere.
         `judge` raises BadSoul for a file that can be read but not used, given all names that there are; its caller
@@ -108,6 +111,8 @@ class SoulSource:
         self._readings: dict[Path, _Reading] = {}
         self._names: Collection[str] = ()
         self._stamps: tuple[Mapping[str, Stamp], Mapping[str, Stamp]] | None = None
+        self._holds_ns, self._looked_ns = int(1e9 * shipped_s), 0
+        self._release: Mapping[str, Stamp] = {}
         self._text = SoulText({}, {}, "")
         self.problems: tuple[BadSoul, ...] = ()
 
@@ -118,7 +123,7 @@ class SoulSource:
         the kept copy, else the shipped file). Only dossiers are dropped when deleted. Raises: BadSoul if no version of
         a needed file is readable.
         """
-        home, shipped = _stamps(self._home), _stamps(self._shipped)
+        home, shipped = _stamps(self._home), self._of_release()
         unsettled = [reading for reading in self._readings.values() if not reading.settled]
         if (home, shipped) == self._stamps and not unsettled:
             return self._text
@@ -137,6 +142,12 @@ class SoulSource:
                 log.warning("a soul file is not in force", extra={"problem": problem.message})
         self._stamps, self.problems = (home, shipped), tuple(problems)
         return self._text
+
+    def _of_release(self) -> Mapping[str, Stamp]:
+        now = self._now_ns()
+        if not 0 <= now - self._looked_ns < self._holds_ns:
+            self._release, self._looked_ns = _stamps(self._shipped), now
+        return self._release
 
     def _choose(self, name: str, home: Stamp | None, shipped: Stamp | None, problems: list[BadSoul]) -> SoulFile | None:
         last = self._text.files.get(name)

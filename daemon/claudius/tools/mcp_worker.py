@@ -27,12 +27,8 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 from mcp_types import (
     CONNECTION_CLOSED,
-    METHOD_NOT_FOUND,
     CallToolResult,
-    ErrorData,
-    JSONRPCError,
     JSONRPCNotification,
-    JSONRPCRequest,
     JSONRPCResponse,
     PaginatedRequestParams,
     jsonrpc_message_adapter,
@@ -171,11 +167,10 @@ class McpConnection:
         if scope := self.calls.get(call):
             scope.cancel()
 
-    def noticed(self, item: SessionMessage | Exception) -> JSONRPCError | JSONRPCResponse | SessionMessage | None:
-        """Return what goes on to the session, or back to the server; None if nothing does. Raises: Cut.
+    def noticed(self, item: SessionMessage | Exception) -> SessionMessage | None:
+        """Return what goes on to the session, which refuses what a server asks for; None for news. Raises: Cut.
 
-        A server may answer, and say that its tools changed. Bad definitions are dropped here one by one, because the
-        session would drop all of them for one.
+        Bad definitions are dropped here one by one, because the session would drop all of them for one.
         """
         if isinstance(item, Exception):
             raise item if isinstance(item, Cut) else Cut("it wrote what is no message")
@@ -184,11 +179,6 @@ class McpConnection:
             if message.method == "notifications/tools/list_changed":
                 self._hands.say({"server": self.name, "changed": True})
             return None
-        if isinstance(message, JSONRPCRequest):
-            if message.method == "ping":
-                return JSONRPCResponse(jsonrpc="2.0", id=message.id, result={})
-            refusal = ErrorData(code=METHOD_NOT_FOUND, message="not offered")
-            return JSONRPCError(jsonrpc="2.0", id=message.id, error=refusal)
         if isinstance(message, JSONRPCResponse) and isinstance(tools := message.result.get("tools"), list):
             message.result["tools"] = list(self._good(tools))
         return item
@@ -267,11 +257,8 @@ async def _guarded(server: McpConnection, transport: Any) -> AsyncIterator[Strea
             async with into:
                 try:
                     async for item in read:
-                        passed = server.noticed(item)
-                        if isinstance(passed, SessionMessage):
+                        if passed := server.noticed(item):
                             await into.send(passed)
-                        elif passed:
-                            await write.send(SessionMessage(passed))
                 except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                     pass
                 except Cut as error:

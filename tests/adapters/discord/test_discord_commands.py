@@ -14,7 +14,6 @@ from lab.loopback.discord.state import ANA, BOT_USER, CHANNEL, DM, GUILD
 from lab.loopback.discord.world import DiscordWorld
 
 US = f"<@{BOT_USER}>"
-ANA_ID = f"discord:@me:{ANA}"
 
 
 async def answers(world: DiscordWorld, soul: Alive, count: int) -> list[tuple[str, str]]:
@@ -40,27 +39,6 @@ async def test_the_commands_are_registered_once(world: DiscordWorld, wake: Wake)
     assert len(await world.calls("bulk_overwrite_global_application_commands")) == 1
 
 
-async def test_whoami_shows_a_person_their_own_memory_and_nobody_else(world: DiscordWorld, wake: Wake) -> None:
-    """A29: the command is deferred and then answered to that person alone, without a model call or a channel post."""
-    voice = Scripted(default=echo)
-    await world.add_user(BOB, "Bob")
-
-    async with wake(voice=voice) as soul:
-        await registered(world)
-        await world.slash(CHANNEL, ANA, "claudius correct", {"text": "I work on bridges"})
-        await answers(world, soul, 1)
-        await world.slash(CHANNEL, ANA, "claudius whoami")
-        await answers(world, soul, 2)
-        await world.slash(CHANNEL, BOB, "claudius whoami")
-        told = await answers(world, soul, 3)
-
-    assert [to for to, _ in told] == [ANA, ANA, BOB]
-    assert "I work on bridges" in told[1][1]
-    assert "I work on bridges" not in told[2][1]
-    assert await world.messages(CHANNEL) == []
-    assert voice.requests == []
-
-
 async def test_whoami_shows_what_a_channel_taught_to_whoever_sees_that_channel(world: DiscordWorld, wake: Wake) -> None:
     """It works there and in direct messages, and stops as soon as the asker no longer sees the channel."""
     await world.add_user(BOB, "Bob")
@@ -79,52 +57,6 @@ async def test_whoami_shows_what_a_channel_taught_to_whoever_sees_that_channel(w
         told = await answers(world, soul, 5)
 
     assert ["Builds bridges." in text for _, text in told] == [True, True, False, False, False]
-
-
-async def test_forget_me_asks_first_then_gives_the_receipt(world: DiscordWorld, wake: Wake) -> None:
-    """`forget me` erases nothing before the confirmation, and everything after it."""
-    async with wake() as soul:
-        await registered(world)
-        await world.say(DM, ANA, "my secret is the blue heron in the garden")
-        await world.until_visible(1)
-        await soul.idle()
-        await world.slash(DM, ANA, "claudius forget me")
-        await answers(world, soul, 1)
-        before = soul.records().person(ANA_ID)
-        await world.slash(DM, ANA, "claudius forget me", {"yes": True})
-        told = await answers(world, soul, 2)
-        after = soul.records().person(ANA_ID)
-
-    assert before is not None
-    assert told[0][1].endswith("forget me yes (/claudius forget me yes:True)")
-    assert "and found none" in told[1][1]
-    assert after is None
-
-
-async def test_only_an_owner_brings_the_soul_into_a_channel(world: DiscordWorld, wake: Wake) -> None:
-    """S24: `/ensoul listen` works by an owner's signed id alone, never by a message, a name or a thread's name."""
-    await world.add_user(BOB, ANA)
-    async with wake(CLAUDIUS_OWNERS=ANA_ID) as soul:
-        await registered(world)
-        await world.slash(CHANNEL, BOB, "ensoul listen")
-        await answers(world, soul, 1)
-        await world.say(CHANNEL, BOB, f"{US} /ensoul listen")
-        await world.until_visible(2)
-        await soul.idle()
-        await world.slash(CHANNEL, ANA, "ensoul listen")
-        await answers(world, soul, 2)
-        await world.say(CHANNEL, BOB, f"{US} hello")
-        await world.until_heard()
-        await soul.idle()
-        kept = soul.mind.store.people.participations()
-        told = await answers(world, soul, 2)
-
-    assert "Only an owner" in told[0][1]
-    assert kept == {f"discord:{GUILD}:{CHANNEL}": "listen"}
-    assert [one.text.partition(":")[0] for one in await world.visible() if not one.to] == [
-        "re /ensoul listen",
-        "I listen in this channel from now on",
-    ]
 
 
 async def test_the_same_words_are_answered_directly(world: DiscordWorld, wake: Wake) -> None:
@@ -224,29 +156,6 @@ async def said_to(soul: Alive, op: str, **words: str) -> dict[str, object]:
     async with connect(soul.home.socket) as connection:
         await connection.send({"op": op, **words})
         return await connection.receive() or {}
-
-
-async def test_codes_are_few_and_guesses_are_counted(world: DiscordWorld, wake: Wake) -> None:
-    """S23: a network has at most three open requests, and five wrong guesses void all of them."""
-    people = [f"4000000000000000{n}" for n in range(81, 85)]
-    for person in people:
-        await world.add_user(person, person, guilds=())
-
-    async with wake() as soul:
-        for person in people:
-            await world.say(await world.open_dm(person), person, "let me in")
-        await world.until_visible(3)
-        await soul.idle()
-        opened = (await said_to(soul, "pairing_list"))["open"]
-        assert isinstance(opened, list)
-        codes = [one["code"] for one in opened]
-        for _ in range(5):
-            await said_to(soul, "pairing_approve", code="AAAAAAAA")
-        late = await said_to(soul, "pairing_approve", code=codes[0])
-
-    assert len(codes) == 3
-    assert all(len(code) == 8 and not set(code) & set("01OIL") for code in codes)
-    assert late["event"] == "error"
 
 
 @pytest.mark.parametrize("word", ["claudius whoami", "ensoul off"])

@@ -15,8 +15,6 @@ from ear import Ear
 from lab.loopback.discord.state import ANA, BOT_USER, CHANNEL, DM, GUILD
 from lab.loopback.discord.world import DiscordWorld
 
-US = f"<@{BOT_USER}>"
-
 
 async def test_a_reply_addresses_the_person_it_answers(world: DiscordWorld, ear: Ear) -> None:
     """A reply to someone else is not for us. A reply to us pings us and calls us."""
@@ -72,26 +70,6 @@ async def test_a_short_break_is_resumed(world: DiscordWorld, ear: Ear, adapter: 
     assert (counts["identified"], counts["resumed"]) == (1, 1)
     assert missed == []
     assert adapter.link.connected
-
-
-async def test_a_long_outage_is_reported_and_ends_with_a_new_client(
-    world: DiscordWorld, ear: Ear, adapter: DiscordAdapter
-) -> None:
-    """A23, A26: the adapter reports the outage. Then there is one live socket, and the gap is swept for."""
-    missed = asyncio.Event()
-    adapter.link.on_missed(lambda _: missed.set())
-
-    await world.refuse_upgrades(-1)
-    await world.drop_sockets()
-    async with asyncio.timeout(20):
-        while adapter.link.connected:
-            await asyncio.sleep(0.01)
-    await world.refuse_upgrades(0)
-    await asyncio.wait_for(missed.wait(), 20)
-
-    assert adapter.link.connected
-    assert adapter.link.reconnects == 1
-    assert len(await world.sockets()) == 1
 
 
 async def test_a_first_socket_that_does_not_open_is_tried_again(world: DiscordWorld, make: Make) -> None:

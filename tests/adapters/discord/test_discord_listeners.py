@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 import pytest
 
 from claudius.adapters.discord.adapter import DiscordAdapter
-from claudius.errors import AdapterRefused
 from claudius.perception import Perception
 from claudius.testing.adapter_contract.ground import answer
 from discord_side import BOB, Make, said
@@ -120,27 +119,6 @@ async def test_a_channel_that_was_closed_is_not_seen_by_who_only_speaks(
     assert (list(before), list(after)) == ([place], [])
 
 
-async def test_listening_comes_and_goes_and_speaking_goes_on(world: DiscordWorld, processes: list[Process]) -> None:
-    """A post under way when the role is lost is not cut, nothing is heard afterwards, and the role may come again."""
-    one, _ = processes
-    async with one.listening():
-        first = await heard(one, world, "first")
-        await world.fault("create_message", "delay", delay_s=0.3)
-        speaking = asyncio.create_task(one.adapter.speak(answer(first, "under way")))
-        await world.until_called("create_message", 1)
-    await world.say(DM, ANA, "nobody listens")
-    await speaking
-    between = (one.adapter.link.connected, one.adapter.link.hears, one.adapter.link.unheard_s())
-    await one.adapter.speak(answer(first, "in between", n=1, of=3))
-    async with one.listening():
-        await heard(one, world, "again")
-        await one.adapter.speak(answer(first, "after", n=2, of=3))
-
-    assert between == (True, False, None)
-    assert [text for _, text in await said(world)] == ["under way", "in between", "after"]
-    assert await world.sockets() == []
-
-
 async def test_what_another_process_heard_does_not_make_a_listener_look_deaf(
     world: DiscordWorld, processes: list[Process]
 ) -> None:
@@ -156,13 +134,3 @@ async def test_what_another_process_heard_does_not_make_a_listener_look_deaf(
         await heard(one, world, "to the one again")
 
     assert not is_deaf
-
-
-async def test_a_token_that_is_refused_ends_logging_in(make: Make) -> None:
-    """It is named, as for a process that listens."""
-    adapter = make(token="wrong")
-
-    with pytest.raises(AdapterRefused, match="DISCORD_TOKEN"):
-        await adapter.log_in()
-
-    await adapter.close()

@@ -31,15 +31,6 @@ def utterance(conversation: str = f"discord:@me:{DM}:", **changes: Any) -> Utter
     return Utterance(**(values | changes))
 
 
-async def test_the_same_part_twice_is_one_message(world: DiscordWorld, ear: Ear, adapter: DiscordAdapter) -> None:
-    """A15: the text is exact and has a receipt. A second post under the same nonce returns the first message."""
-    first = await adapter.speak(utterance())
-    again = await adapter.speak(utterance())
-
-    assert first == again
-    assert await said(world) == [(DM, "Hello.")]
-
-
 async def test_receipts_follow_the_words_in_small_text(world: DiscordWorld, ear: Ear, adapter: DiscordAdapter) -> None:
     """One message: the words, a blank line, and a line an act; it is found again by the same text."""
     said_now = utterance(receipts=("⏰ Fri 27 Nov 2026, 9:00 Europe/Berlin · call · p1", "✎ f7"))

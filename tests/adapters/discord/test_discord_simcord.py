@@ -14,7 +14,6 @@ import simcord
 from claudius.adapters.discord.adapter import DiscordAdapter, DiscordOptions
 from claudius.adapters.discord.gateway import Gateway
 from claudius.adapters.discord.incoming import DiscordBot
-from claudius.perception import Kind
 from discord_side import QUICK
 from ear import Ear
 
@@ -86,35 +85,3 @@ async def test_a_private_thread_is_seen_by_its_members() -> None:
         sees = [await stage.seen(one, thread.id) for one in (stage.ana, stage.bob)]
 
     assert sees == [[False], [True]]
-
-
-async def test_a_mention_and_a_forwarded_message_are_heard() -> None:
-    """Each is heard once, with its words."""
-    async with staged() as stage:
-        first = await stage.ana.send(stage.general, f"<@{stage.us.user}> hello")
-        await stage.bob.send(stage.general, "not for you")
-        await stage.bob.forward(first, stage.general)
-
-    heard = list(stage.ear.heard.values())
-    assert [(one.kind, one.name, one.text) for one in heard] == [
-        (Kind.MENTION, "ana", "hello"),
-        (Kind.MESSAGE, "bob", "not for you"),
-        (Kind.MESSAGE, "bob", "↪"),
-    ]
-    assert [one.text for one in heard[-1].extra.shown] == [f"@{stage.us.name} hello"]
-
-
-async def test_a_command_is_promised_its_answer_and_given_it_privately() -> None:
-    """The command is deferred at once, and only the person who asked sees the answer."""
-    async with staged() as stage:
-        result = await stage.ana.slash(stage.general, "claudius whoami")
-        promised = result.deferred, result.ephemeral
-        (heard,) = stage.ear.heard.values()
-        await stage.adapter.answer(heard, "this I know of you")
-        assert result.response is not None
-        answered = result.response.content
-        overheard = stage.general.history(viewer=stage.bob)
-
-    assert promised == (True, True)
-    assert (heard.kind, heard.text, heard.person) == (Kind.COMMAND, "whoami", f"discord:@me:{stage.ana.id}")
-    assert (answered, overheard) == ("this I know of you", [])

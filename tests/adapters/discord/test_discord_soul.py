@@ -12,27 +12,13 @@ from claudius.home import Home
 from claudius.providers.scripted import Scripted
 from claudius.runtime.control import connect
 from claudius.testing.alive import alive
-from discord_side import BOB, Make, Wake, said
+from discord_side import Make, Wake, said
 from ear import echo
-from lab.loopback.discord.faults import FaultKind
 from lab.loopback.discord.server import DiscordServer
 from lab.loopback.discord.state import ANA, BOT_TOKEN, BOT_USER, CHANNEL, DM, GUILD
 from lab.loopback.discord.world import DiscordWorld
 
 US = f"<@{BOT_USER}>"
-
-
-async def test_a_mention_is_answered_once_in_the_thread_that_it_opens(world: DiscordWorld, wake: Wake) -> None:
-    """A2: the soul opens a public thread on that message, named after its first characters, with the message's id."""
-    async with wake() as soul:
-        message = await world.say(CHANNEL, ANA, f"{US} hello, how have you been all this long time?")
-        await world.until_visible(1)
-        await soul.idle()
-
-    assert await said(world) == [(message, "re hello, how have you been all this long time?")]
-    (thread,) = [one for one in await world.trace() if one.kind == "thread"]
-    assert (thread.by, thread.channel, thread.message) == ("app", CHANNEL, message)
-    assert thread.text == "hello, how have you been all this long t"
 
 
 async def test_a_mention_in_a_thread_of_others_is_answered_there(world: DiscordWorld, wake: Wake) -> None:
@@ -80,22 +66,6 @@ async def test_without_threads_the_answer_is_a_reply_in_the_channel(world: Disco
     assert (shown.channel, shown.text, shown.reference) == (channel, "re hello", message)
 
 
-@pytest.mark.parametrize(("kind", "status"), [("reset", 0), ("status", 502), ("status", 503)])
-async def test_a_lost_answer_is_found_without_the_nonce(
-    world: DiscordWorld, wake: Wake, kind: FaultKind, status: int
-) -> None:
-    """R10: a Discord server that ignores the nonce gets no second post, because the history is checked first."""
-    await world.set(nonce="ignored")
-    await world.fault("create_message", kind, status=status, is_applied=True)
-
-    async with wake() as soul:
-        message = await world.say(CHANNEL, ANA, f"{US} hello")
-        await world.until_called("get_channel_messages")
-        await soul.idle()
-
-    assert await said(world) == [(message, "re hello")]
-
-
 async def test_a_thread_whose_opening_got_no_answer_is_opened_once(world: DiscordWorld, wake: Wake) -> None:
     """The thread was opened before the reset, so the second attempt finds it and the reply goes into it."""
     await world.fault("start_thread_from_message", "reset", is_applied=True)
@@ -107,41 +77,6 @@ async def test_a_thread_whose_opening_got_no_answer_is_opened_once(world: Discor
 
     assert await said(world) == [(message, "re hello")]
     assert len([one for one in await world.trace() if one.kind == "thread"]) == 1
-
-
-async def test_what_was_said_while_the_soul_slept_is_answered(world: DiscordWorld, wake: Wake) -> None:
-    """R8, A24: messages in old and new channels and threads and in direct messages are answered once, in order."""
-    async with wake() as soul:
-        thread = await world.say(CHANNEL, ANA, f"{US} hello")
-        await world.until_visible(1)
-        await world.say(DM, ANA, "hi")
-        await world.until_visible(2)
-        await soul.idle()
-
-    await world.say(DM, ANA, "one", deliver=False)
-    await world.say(DM, ANA, "two", deliver=False)
-    await world.say(thread, ANA, "in the thread", deliver=False)
-    mention = await world.say(CHANNEL, ANA, f"{US} new thread", deliver=False)
-    other = await world.create_thread(CHANNEL, ANA, "others", deliver=False)
-    await world.say(other, ANA, f"{US} called in", deliver=False)
-    channel = await world.add_channel("300000000000000007", "fresh")
-    first = await world.say(channel, ANA, f"{US} first words", deliver=False)
-    async with wake(CLAUDIUS_RUNTIME_MERGE_WHILE_BUSY="0") as soul:
-        await world.until_visible(8)
-        await soul.idle()
-
-    answers = (await said(world))[2:]
-    assert [text for place, text in answers if place == DM] == ["re one", "re two"]
-    assert sorted(answers) == sorted(
-        [
-            (DM, "re one"),
-            (DM, "re two"),
-            (thread, "re in the thread"),
-            (mention, "re new thread"),
-            (other, "re called in"),
-            (first, "re first words"),
-        ]
-    )
 
 
 async def test_a_post_that_a_crash_cut_off_is_visible_once(world: DiscordWorld, wake: Wake) -> None:
@@ -249,50 +184,6 @@ async def detail(home: Home) -> str:
         await connection.send({"op": "status"})
         status = await connection.receive() or {}
     return next(str(one["detail"]) for one in status["adapters"] if one["name"] == "discord")
-
-
-async def test_a_guild_that_is_not_allowed_is_not_heard(world: DiscordWorld, wake: Wake) -> None:
-    """A8, S23: a mention or a direct message costs no row and no model call. A person who writes directly gets a code."""
-    voice = Scripted(default=echo)
-    await world.add_user(BOB, "bob", guilds=())
-    await world.add_guild("200000000000000002", "elsewhere", BOB, [BOT_USER, BOB])
-    await world.add_channel("300000000000000002", guild="200000000000000002")
-
-    async with wake(voice=voice) as soul:
-        await world.say("300000000000000002", BOB, f"{US} let me in")
-        theirs = await world.open_dm(BOB)
-        await world.say(theirs, BOB, "please")
-        await world.say(DM, ANA, "hello")
-        await world.until_visible(2)
-        await world.until_called("get_guild_member", 2)
-        await soul.idle()
-        kept = soul.records()
-        conversations = [one["conversation"] for one in kept.conversations()]
-        kept.close()
-
-    told = await said(world)
-    assert [text for place, text in told if place == DM] == ["re hello"]
-    assert [text[:22] for place, text in told if place == theirs] == ["I do not know you yet."]
-    assert len(told) == 2
-    assert len(voice.requests) == 1
-    assert conversations == [f"discord:@me:{DM}:"]
-
-
-@pytest.mark.parametrize("where", ["at the start", "later"])
-async def test_a_bad_token_is_refused_and_named(home: Home, make: Make, world: DiscordWorld, where: str) -> None:
-    """A27: one call is made, the setting is named, and the daemon ends without hanging."""
-    adapter = make(token="MTAw.wrong.token") if where == "at the start" else make()
-
-    async with alive(home, Scripted(default=echo), adapter=adapter) as soul:
-        if where == "later":
-            await adapter.link.tried()
-            await world.revoke()
-        async with asyncio.timeout(20):
-            with pytest.raises(AdapterRefused) as refused:
-                await soul.server.wait()
-
-    assert refused.value.setting == "DISCORD_TOKEN"
-    assert refused.value.exit_code == 78
 
 
 async def test_a_missing_intent_is_named(home: Home, make: Make, world: DiscordWorld) -> None:

@@ -125,10 +125,6 @@ def waits(n: int, text: str, *, heard_at: datetime = NOW, **changes: Any) -> Pen
         seq=n,
         perception=perception(text, n=n, **(DIRECT | changes)),
         turn=str(n),
-        state="pending",
-        attempts=0,
-        boots=0,
-        not_before=None,
         heard_at=heard_at,
     )
 

@@ -36,19 +36,6 @@ def reply(
     )
 
 
-NOW = datetime(2026, 1, 5, tzinfo=UTC)
-
-
-async def test_a_history_that_cannot_be_read_proves_nothing(slack: SlackWorld, ear: Ear, adapter: SlackAdapter) -> None:
-    """The row waits and is given up as unproven after a day, because a missing post is better than a double one."""
-    ts = await slack.say("C1", "U1", "<@U0BOT> hi")
-    await ear.until(1)
-    await slack.allow(BOT_TOKEN, [scope for scope in await slack.scopes(BOT_TOKEN) if scope != "channels:history"])
-
-    with pytest.raises(DeliveryRefused, match="missing_scope"):
-        await adapter.find(reply(ts), decided_at=NOW)
-
-
 async def test_an_app_that_may_not_speak_yet_says_it_once_it_may(
     slack: SlackWorld, ear: Ear, adapter: SlackAdapter
 ) -> None:

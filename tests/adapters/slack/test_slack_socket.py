@@ -43,18 +43,6 @@ async def test_what_is_over_budget_is_acknowledged(slack: SlackWorld, ear: Ear) 
     assert ear.told == []
 
 
-async def test_500_events_at_once_are_all_acknowledged(slack: SlackWorld, ear: Ear) -> None:
-    """R4: one call asks who speaks, and no event is redelivered. The bench measures how fast that is."""
-    await slack.set(ack_deadline_s=20.0)
-    await asyncio.gather(*(slack.say("D1", "U1", f"m{n}") for n in range(500)))
-    heard = await ear.until(500)
-    await slack.until_quiet()
-
-    assert len(ear.told) == 500
-    assert len(await slack.calls("users.info")) <= 1
-    assert [one.text for one in sorted(heard, key=lambda one: one.position)] == [f"m{n}" for n in range(500)]
-
-
 async def test_a_dead_ticket_is_not_tried_for_ever(slack: SlackWorld, adapter: SlackAdapter) -> None:
     """A26: the client would retry the same address again and again; the watchdog makes it ask for another."""
     await slack.spoil_tickets(2)
@@ -254,12 +242,6 @@ async def test_an_app_that_was_removed_stops(slack: SlackWorld, make: Make, how:
     await adapter.close()
 
     await slack.until_connected(0)
-
-
-def ours(tasks: set[asyncio.Task[object]]) -> list[str]:
-    """Return the names of the tasks that the server did not create."""
-    names = [f"{task.get_name()} {task.get_coro()}" for task in tasks]
-    return [name for name in names if "RequestHandler" not in name and not name.startswith("slack-")]
 
 
 async def test_several_sockets_are_told_to_the_owner(slack: SlackWorld, make: Make, ear: Ear) -> None:

@@ -8,56 +8,17 @@ from contextlib import closing
 import pytest
 
 from claudius.compose import compose
-from claudius.errors import AdapterRefused
 from claudius.home import Home
 from claudius.providers import chain, current, openai_compat
 from claudius.providers.scripted import Scripted
 from claudius.reports.session import ask
-from claudius.testing.alive import alive
 from driven import reply
 from ear import echo
 from lab.loopback.model import ModelServer
 from lab.loopback.slack.server import SlackServer
 from lab.loopback.slack.state import APP_TOKEN, BOT_TOKEN
 from lab.loopback.slack.world import SlackWorld
-from slack_side import Make, Wake, said
-
-
-@pytest.mark.parametrize("is_mention_first", [True, False])
-async def test_a_mention_is_answered_once_in_the_thread_that_it_opens(
-    slack: SlackWorld, wake: Wake, *, is_mention_first: bool
-) -> None:
-    """A2, A5: the pair of events is one message, whichever comes first."""
-    await slack.set(is_mention_first=is_mention_first)
-
-    async with wake() as soul:
-        ts = await slack.say("C1", "U1", "<@U0BOT> hello")
-        await slack.until_visible(1)
-        await slack.until_quiet()
-        await soul.idle()
-
-    assert await said(slack) == [("C1", ts, "re hello")]
-
-
-@pytest.mark.parametrize(
-    ("changes", "setting", "code"),
-    [
-        ({"bot_token": "xoxb-wrong"}, "SLACK_BOT_TOKEN", "invalid_auth"),
-        ({"app_token": "xapp-wrong"}, "SLACK_APP_TOKEN", "invalid_auth"),
-        ({"app_token": BOT_TOKEN}, "SLACK_APP_TOKEN", "not_allowed_token_type"),
-        ({"bot_token": APP_TOKEN}, "SLACK_BOT_TOKEN", "not_allowed_token_type"),
-    ],
-)
-async def test_an_invalid_token_ends_the_process(
-    home: Home, slack: SlackWorld, make: Make, changes: dict[str, str], setting: str, code: str
-) -> None:
-    """A27: one call is made, the setting is named, nothing hangs; the code is 78 if Slack was the last network."""
-    async with alive(home, Scripted(default=echo), adapter=make(**changes)) as soul:
-        with pytest.raises(AdapterRefused, match=f"slack: {setting}: {code}"):
-            await asyncio.wait_for(soul.server.wait(), 20)
-
-    calls = await slack.calls()
-    assert [call.method for call in calls if call.error == code] == [calls[-1].method]
+from slack_side import Wake
 
 
 async def test_a_listened_to_channel_is_kept_and_not_answered(slack: SlackWorld, wake: Wake) -> None:
@@ -75,25 +36,6 @@ async def test_a_listened_to_channel_is_kept_and_not_answered(slack: SlackWorld,
 
     assert [one["content"] for one in (overheard or {})["entries"]] == ["lunch?"]
     assert len(voice.requests) == 1
-
-
-async def test_a_kill_between_commit_and_receipt_posts_once(slack: SlackWorld, wake: Wake) -> None:
-    """R10: the post was applied and the process ended before the receipt.
-
-    The next process finds it and posts nothing.
-    """
-    await slack.fault("chat.postMessage", "hang", is_applied=True)
-    async with wake(clean=False):
-        await slack.say("D1", "U1", "hello")
-        await slack.until_visible(1)
-    async with wake() as soul:
-        await slack.say("D1", "U1", "still there?")
-        await slack.until_visible(2)
-        await soul.idle()
-
-    assert [text for _, _, text in await said(slack)] == ["re hello", "re still there?"]
-    posts = await slack.calls("chat.postMessage")
-    assert [(post.fault, post.status) for post in posts] == [("hang", 0), ("", 200)]
 
 
 async def test_a_company_is_never_told_by_the_rehearsal_voice_that_there_is_no_model(

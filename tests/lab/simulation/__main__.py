@@ -10,6 +10,7 @@ import sys
 
 from msgspec import to_builtins
 
+import made_once
 from lab.simulation import Life, Script, live, script_of, shrunk
 from lab.simulation.mutants import MUTANTS, OF_WORKERS, Mutant
 from lab.simulation.workers import SharedScript, live_together, shared_script_of
@@ -36,6 +37,7 @@ def main() -> int:
     parser.add_argument("--no-shrink", action="store_true", help="tell a broken life as it is")
     chosen = parser.parse_args()
     logging.disable(logging.CRITICAL)
+    made_once.install()
     first, _, last = chosen.seeds.partition("-")
     mutant = {**MUTANTS, **OF_WORKERS}.get(chosen.mutant)
     code = 0

@@ -30,6 +30,7 @@ from typing import Any
 import msgspec
 import psycopg
 from msgspec import Struct
+from msgspec.structs import replace
 
 from claudius.errors import ClaudiusError, StoreCorrupt, StoreError, TryAgain
 from claudius.home import shipped
@@ -52,7 +53,7 @@ from claudius.memory.postgres.session import (
     value_of,
 )
 from claudius.memory.search import tables
-from claudius.memory.sqlite.backups import Backup, sum_of
+from claudius.memory.sqlite.backups import Backup, keep_verified, sha256_of, sum_of
 from claudius.memory.sqlite.file import open_reader, open_writer, pragma, private_files, siblings
 from claudius.memory.sqlite.schema import create_database, load_migrations
 
@@ -435,20 +436,9 @@ def back_up(place: StorePlace, directory: Path, now: datetime, memory: Path, nam
                 _dump(program, place, value_of(made, "SELECT current_schema()"), snapshot, aside)
                 counts = row_counts(made)
             found = verify(place, aside, memory, exactly=counts)
-            _refuse_unverified(place, found)
-            with sum_of(directory / name).open("w") as kept:
-                kept.write(f"{_sha256(aside)}  {name}\n")
-                kept.flush()
-                os.fsync(kept.fileno())
+            keep_verified(place.shown, found, directory / name)
             undo.pop_all()
-        aside.rename(directory / name)
-    return Backup(path=directory / name, bytes=found.bytes, checks=found.checks)
-
-
-def _refuse_unverified(place: StorePlace, made: Backup) -> None:
-    if not made.is_verified:
-        failed = ", ".join(check for check, ok in made.checks.items() if not ok)
-        raise StoreCorrupt(f"{place.shown}: the copy could not be verified ({failed})")
+    return replace(found, path=directory / name)
 
 
 def verify(place: StorePlace, path: Path, memory: Path, *, exactly: Mapping[str, int] | None = None) -> Backup:
@@ -458,7 +448,7 @@ def verify(place: StorePlace, path: Path, memory: Path, *, exactly: Mapping[str,
     """
     checks = dict.fromkeys(("opens", "is_ours", "rows"), False)
     if (kept := sum_of(path)).exists():
-        checks["sha256"] = kept.read_text("utf-8", "replace").split()[:1] == [_sha256(path)]
+        checks["sha256"] = kept.read_text("utf-8", "replace").split()[:1] == [sha256_of(path)]
     with connected(place) as made:
         try:
             _load(made, path, memory, f"{BESIDE}_{secrets.token_hex(4)}")
@@ -612,11 +602,6 @@ def _fill_from(made: Made, path: Path, tables: set[str]) -> None:
                     sink.write(row)
     if not is_whole or "release" not in filled:
         raise StoreCorrupt(f"{path} is not a whole copy of a store of Claudius")
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 _EVERY = b"""SELECT relname::text FROM pg_class

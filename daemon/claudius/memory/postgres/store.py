@@ -47,6 +47,7 @@ from claudius.memory.inbox import (
     amend,
     exceeds,
     in_force,
+    over,
     perception_of,
 )
 from claudius.memory.leases import LeaseStore, LeaseTally, LeaseTimes
@@ -151,12 +152,8 @@ def _judge(before: Row, limits: RateLimits, *, is_bot: bool) -> tuple[RateVerdic
         return RateVerdict.WITHIN, ""
     if before["shut_s"] > 0:
         return RateVerdict.SHUT, ""
-    in_minute, in_day = before["in_minute"] + 1, before["in_day"] + 1
-    if exceeds(in_minute, limits.person_per_minute) or exceeds(in_day, limits.person_per_day):
-        return RateVerdict.OVER_NOW, "person"
-    if exceeds(before["in_hour"] + 1, limits.conversation_per_hour):
-        return RateVerdict.OVER_NOW, "conversation"
-    return RateVerdict.WITHIN, ""
+    whose = over(limits, *(before[one] + 1 for one in ("in_minute", "in_day", "in_hour")))
+    return (RateVerdict.OVER_NOW if whose else RateVerdict.WITHIN), whose
 
 
 def _wait(db: Database, change: Perception) -> None:

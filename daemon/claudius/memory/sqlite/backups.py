@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from claudius.errors import StoreCorrupt
 from claudius.memory.sqlite.file import APPLICATION_ID, ONCE_KIB, open_reader, pragma, private_files, siblings
@@ -108,14 +109,21 @@ def back_up(database: Path, directory: Path, now: datetime, name: str = "") -> B
             connection.execute("COMMIT")
             connection.execute("VACUUM INTO ?", (str(aside),))
             made = verify(aside, at_least=counts)
-            _refuse_unverified(database, made)
-            with sum_of(directory / name).open("w") as kept:
-                kept.write(f"{_sha256(aside)}  {name}\n")
-                kept.flush()
-                os.fsync(kept.fileno())  # an empty one after a power loss would refuse a good copy
+            keep_verified(str(database), made, directory / name)
             undo.pop_all()
-        aside.rename(directory / name)
-    return Backup(path=directory / name, bytes=made.bytes, checks=made.checks)
+    return replace(made, path=directory / name)
+
+
+def keep_verified(source: str, made: Backup, path: Path) -> None:
+    """Give a copy its name, with its sha256 beside it. Raises: StoreCorrupt if it is not verified; OSError."""
+    if not made.is_verified:
+        failed = ", ".join(check for check, ok in made.checks.items() if not ok)
+        raise StoreCorrupt(f"{source}: a copy could not be verified ({failed}); the database was left as it is")
+    with sum_of(path).open("w") as kept:
+        kept.write(f"{sha256_of(made.path)}  {path.name}\n")
+        kept.flush()
+        os.fsync(kept.fileno())  # an empty one after a power loss would refuse a good copy
+    made.path.rename(path)
 
 
 def discard(path: Path) -> None:
@@ -138,12 +146,6 @@ def quarantine(database: Path, directory: Path, now: datetime) -> Path:
     return aside
 
 
-def _refuse_unverified(database: Path, made: Backup) -> None:
-    if not made.is_verified:
-        failed = ", ".join(check for check, ok in made.checks.items() if not ok)
-        raise StoreCorrupt(f"{database}: a backup could not be verified ({failed}); the database was left as it is")
-
-
 def verify(path: Path, *, at_least: Mapping[str, int] | None = None) -> Backup:
     """Check that a copy is complete, belongs to us, and holds `at_least` that many rows per table.
 
@@ -151,7 +153,7 @@ def verify(path: Path, *, at_least: Mapping[str, int] | None = None) -> Backup:
     """
     checks = dict.fromkeys(("opens", "is_ours", "integrity", "foreign_keys", "rows"), False)
     if (kept := sum_of(path)).exists():
-        checks["sha256"] = path.exists() and kept.read_text("utf-8", "replace").split()[:1] == [_sha256(path)]
+        checks["sha256"] = path.exists() and kept.read_text("utf-8", "replace").split()[:1] == [sha256_of(path)]
     try:
         with closing(open_reader(path, cache_kib=ONCE_KIB, is_alone=True)) as connection:
             checks["is_ours"] = pragma(connection, "application_id") == APPLICATION_ID
@@ -165,7 +167,8 @@ def verify(path: Path, *, at_least: Mapping[str, int] | None = None) -> Backup:
     return Backup(path=path, bytes=path.stat().st_size if path.exists() else 0, checks=checks)
 
 
-def _sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -61,10 +61,6 @@ def _looking(conversation: str, audience: str, tools: Tools) -> Pending:
         seq=0,
         perception=perception,
         turn=turn_of(key),
-        state="pending",
-        attempts=0,
-        boots=0,
-        not_before=None,
         heard_at=tools.now,
     )
 
