@@ -8,49 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from case_rows import Row, rows
+from case_rows import rows
 from driven import Machine
-
-_IDS_TEXT = """
-    mem-tom mem-bye-name mem-welcome mem-name-users mem-learned mem-facts-known mem-porto mem-forget mem-cancel
-    mem-reminders mem-timer
-"""
-IDS = _IDS_TEXT.split()
-TOLD = [one for name in IDS for one in rows("newcomer", "rehearsal", only=name)]
-WORDED = {
-    "a greeting without a login name": "I am Claudius",
-    "shows her": "Mara",
-    "the cat Pixel": "cat called Pixel",
-    "plans it": "⏰",
-}
-WORDED |= {"that it is forgotten, then that it knows none": "Nothing", "that it is cancelled; it is": "✖ p1"}
-"""What a row asks for in words, as the words that show it."""
 
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
     """Return a machine without a model, whose account is that of a container."""
     return Machine(tmp_path, env={"LOGNAME": "root"})
-
-
-@pytest.mark.parametrize("row", TOLD)
-def test_a_newcomer_is_known_by_what_they_told(machine: Machine, row: Row) -> None:
-    """The last line's answer holds what was told, and never the account's name."""
-    row.knows_only("must", "must_not", "never")
-    shown = ""
-    for line in row.input["says"]:
-        if line == "(starts claudius chat)":
-            with machine.terminal("chat") as terminal:
-                terminal.until("you › ")
-                shown = terminal.shown
-        elif line.startswith("$ claudius "):
-            shown = machine.ok(*line.removeprefix("$ claudius ").split()).stdout
-            shown = shown.replace("terminal:local:root", "")  # the id is named once, at the head
-        else:
-            shown = machine.ok("chat", "--once", line).stdout
-
-    assert [one for one in row.right["must"] if WORDED.get(one, one) not in shown] == []
-    assert [one for one in row.right.get("never", ()) if re.search(one, shown)] == []
 
 
 def test_every_way_shows_one_document(machine: Machine) -> None:
