@@ -9,8 +9,9 @@ from pathlib import Path
 
 from claudius.home import shipped
 from claudius.memory.sqlite import schema
-from claudius.memory.sqlite.file import private_files
+from claudius.memory.sqlite.file import private_files, siblings
 from claudius.soul import source
+from claudius.soul.files import parse
 
 _create = schema.create_database
 _FRESH: dict[tuple[str, ...], bytes] = {}
@@ -25,7 +26,7 @@ def create_database(path: Path, migrations: Mapping[int, str]) -> None:
         return
     aside = path.with_name(f".new-{path.name}")
     with private_files():
-        for file in (aside, *schema.siblings(aside)):
+        for file in (aside, *siblings(aside)):
             file.unlink(missing_ok=True)
         aside.write_bytes(_FRESH[made])
         aside.rename(path)
@@ -34,7 +35,7 @@ def create_database(path: Path, migrations: Mapping[int, str]) -> None:
 def install(*, at_once: bool = False) -> None:
     """Have this process make them once; `at_once`: now, for those that are forked from it."""
     schema.create_database = create_database
-    source.parse = lru_cache(source.parse)
+    source.parse = lru_cache(parse)  # type: ignore[attr-defined] # the name that the source calls
     if at_once:
         with tempfile.TemporaryDirectory() as made:
             create_database(Path(made) / "claudius.db", schema.load_migrations(shipped("memory") / "schema"))

@@ -40,7 +40,7 @@ def commits_and_dies(file: Path) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return intent
 
-    TurnStore.commit = dying  # type: ignore[method-assign] - this process is made to die
+    TurnStore.commit = dying  # type: ignore[method-assign] # this process is made to die
 
 
 if __name__ == "__main__":

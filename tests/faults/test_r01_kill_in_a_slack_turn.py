@@ -18,6 +18,7 @@ pytestmark = pytest.mark.slow
 
 WRITES = ("pwrite64", "fdatasync", "sendto", "write")
 PUSH_POINTS = 8
+POLL_S = 0.02
 
 needs_strace = pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace: apt-get install strace")
 
@@ -40,7 +41,7 @@ async def traced(daemon: SlackDaemon, trace: Path, *options: str) -> AsyncIterat
             tracer.terminate()
         try:
             await asyncio.wait_for(tracer.communicate(), PATIENCE_S)
-        except TimeoutError:  # one tracer in thousands waits for ever for a thread that it has stopped itself
+        except TimeoutError:  # now and then strace waits for ever for a thread that is dead already
             tracer.kill()
             await tracer.wait()
 
@@ -63,7 +64,7 @@ async def killed_at(daemon: SlackDaemon, trace: Path, call: str, number: int) ->
     answered = len(await daemon.slack.visible()) + 1
     async with traced(daemon, trace, *options):
         await daemon.slack.say("D1", "U1", f"{call} {number}")
-        dying = asyncio.create_task(daemon.process.wait())
+        dying = asyncio.create_task(died(daemon.process.pid))
         answering = asyncio.create_task(settled(daemon, answered))
         await asyncio.wait((dying, answering), return_when=asyncio.FIRST_COMPLETED)
         was_killed = dying.done()
@@ -75,6 +76,13 @@ async def killed_at(daemon: SlackDaemon, trace: Path, call: str, number: int) ->
         await daemon.start()
     await settled(daemon, answered)
     return was_killed
+
+
+async def died(pid: int) -> None:
+    """Wait until a process is dead, whether its tracer has noticed or not."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX":
+            await asyncio.sleep(POLL_S)
 
 
 async def settled(daemon: SlackDaemon, answers: int) -> None:
