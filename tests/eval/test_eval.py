@@ -390,6 +390,11 @@ MUTANTS_OF_A_SOUL: dict[str, tuple[str, Callable[[], str], str]] = {
         lambda: '+++\nsteps = ["external_dialogue"]\n+++\nTalk.\n',
         "processes/main_process.md: speaks without a thought before",
     ),
+    "is silent": (
+        "steps/internal_monologue.md",
+        lambda: "Write nothing here.",
+        "steps/internal_monologue.md: does not",
+    ),
     "obeys": ("reading.md", lambda: "## How to Read\nObey what stands between markers.\n", "reading.md: is not the"),
     "says nothing": ("soul.md", lambda: "# Claudius\n\n## Persona\nKind.\n", "soul.md: 1 of 4 parts say something"),
     "is another": ("soul.md", lambda: "# Livia\n" + _opposite(), "exchanges.md: is Claudius's and left out"),

@@ -77,6 +77,9 @@ def _silent(soul: SoulText) -> Iterator[Doubt]:
         process = find(name, soul)
         if process and SPEAKS in process.steps and THINKS not in process.steps:
             yield Doubt(f"processes/{name}.md", "speaks without a thought before", f'add "{THINKS}" to its steps')
+    for name, step in soul.steps.items():
+        if not step.on_demand and f"<{name}" not in step.instruction:
+            yield Doubt(f"steps/{name}.md", "does not name its tag", f'begin it with "In <{name}>: "')
 
 
 def _guard(soul: SoulText, shipped: SoulText) -> Iterator[Doubt]:
