@@ -148,7 +148,7 @@ class Crowd:
         TurnStore.commit = self._timed  # type: ignore[method-assign]  # to time it, on either store
         self.voice, self.square = Knowing(call_s), square or Square()
         self.voice.is_let.set()
-        soul = SoulSource(self.home.soul, shipped("soul"), steps=tuple(STEPS))
+        soul = SoulSource(self.home.soul, shipped("soul"), steps=STEPS)
         self._resources = ProcessResources(clock=clock, disk=disk)
         self._mind = Mind(
             store=self.store,

@@ -206,7 +206,7 @@ async def living(
     home = Home(root)
     home.create()
     settings = Settings(home, {"CLAUDIUS_SUBPROCESS_ENABLED": "0"} | (env or {}))
-    soul = SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS))
+    soul = SoulSource(home.soul, shipped("soul"), steps=STEPS)
     store, voice, times = SqliteStore(home.database), Listener(), [datetime(2020, 1, 1, tzinfo=UTC)]
     mind = Mind(
         store=store,

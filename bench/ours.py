@@ -136,7 +136,7 @@ class Soul:
         self.archive = Archive(self.store, self.home.memory, self.home.backups, clock=clock) if archives else None
         self._archiving: asyncio.Task[None] | None = None
         settings = Settings(self.home, {})
-        soul = SoulSource(self.home.soul, shipped("soul"), steps=tuple(STEPS))
+        soul = SoulSource(self.home.soul, shipped("soul"), steps=STEPS)
         self.mind = Mind(
             store=self.store,
             provider=Chain([self.voice], settings.loaded.config.model),

@@ -21,7 +21,7 @@ from claudius.ledger_types import Assessment, Belief, Interaction, Known, Noted,
 from claudius.memory.sqlite import SqliteStore
 from claudius.observed import MessageHeard, Sent
 from claudius.providers.scripted import Scripted
-from claudius.psyche.classify import scope
+from claudius.psyche.events import scope
 from claudius.recollection import turn_of
 from contracts.store.ground import exchange, heard, promised
 from lab.sample import soul

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from hypothesis import strategies as st
 
 from claudius.cognition.reply.parser import Parsed, Parser
-from claudius.cognition.reply.tags import TAGS as OURS
+from claudius.cognition.reply.tags import STEPS as OURS
 from claudius.cognition.reply.tags import Names
 
 SHORT = {

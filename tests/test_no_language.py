@@ -20,7 +20,7 @@ SPOKEN = frozenset((ROOT / "tests" / "cases" / "spoken.txt").read_text("utf-8").
 MAY = {
     "daemon/claudius/providers/rehearsal/": "the voice without a model: English patterns of its own",
     "daemon/claudius/psyche/lexicon.toml": "the gate's weak hint at what is overheard and owed to nobody",
-    "daemon/claudius/psyche/classify.py": "the gate: likewise",
+    "daemon/claudius/psyche/events.py": "the gate: likewise",
     "daemon/claudius/psyche/context.py": "the gate: whether somebody is addressed",
     "daemon/claudius/psyche/words.py": "the gate: a cue that is negated is none",
     "daemon/claudius/psyche/scrubber.py": "guards: no number of a feeling is said",

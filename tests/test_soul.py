@@ -42,7 +42,7 @@ def write(path: Path, data: str | bytes) -> None:
 
 def source(ours: Path, theirs: Path | None = None) -> SoulSource:
     """Return a source that watches a home over the shipped soul."""
-    return SoulSource(ours, theirs or shipped("soul"), tuple(STEPS))
+    return SoulSource(ours, theirs or shipped("soul"), STEPS)
 
 
 def personality(text: SoulText) -> str:
@@ -74,7 +74,7 @@ class TestShadowing:
 
     def test_steps_stand_in_the_order_of_the_registry(self, ours: Path) -> None:
         """The order of `STEPS` is the order in the prompt, whatever the order of the directory."""
-        backwards = tuple(reversed(tuple(STEPS)))
+        backwards = tuple(reversed(STEPS))
 
         text = SoulSource(ours, shipped("soul"), backwards).current()
 
@@ -105,7 +105,7 @@ class TestHotReload:
         path = ours / "soul.md"
         write(path, "version one")
         stamp = path.stat().st_mtime_ns
-        watched = SoulSource(ours, shipped("soul"), tuple(STEPS), now_ns=lambda: stamp + 1_000_000)
+        watched = SoulSource(ours, shipped("soul"), STEPS, now_ns=lambda: stamp + 1_000_000)
         watched.current()
 
         path.write_text("version two")

@@ -377,7 +377,7 @@ def _common_now(settings: Settings, began: Loaded) -> str:
 
 def _source(home: Home, kept: Path, directory: Path) -> SoulSource:
     own = kept if directory == home.soul else None
-    return SoulSource(directory, shipped("soul"), tuple(STEPS), kept=own, judge=check_process, shipped_s=2.0)
+    return SoulSource(directory, shipped("soul"), STEPS, kept=own, judge=check_process, shipped_s=2.0)
 
 
 def _in_force(home: Home, kept: Path, souls: SoulStore) -> Source:

@@ -90,8 +90,8 @@ class Request(Struct, frozen=True, kw_only=True):
     temperature: float | None = None
     is_first: bool = False
     """No call of this home was ever finished, so whoever answers may introduce itself."""
-    known: str = ""
-    """Who the speaker is to the soul, as `whoami` words it, for a voice that cannot read it out of a prompt."""
+    known: Callable[[], str] = str
+    """Returns who the speaker is to the soul, as `whoami` words it, for a voice that cannot read it out of a prompt."""
     images: tuple[Image, ...] = ()
     """Sent before the tail, in the order in which the tail numbers them; only by a provider whose `sees` is true."""
     form: tuple[FormStep, ...] = ()

@@ -14,7 +14,7 @@ from claudius.home import Home
 from claudius.ledger_types import Belief
 from claudius.perception import Kind, Origin
 from claudius.providers.scripted import Scripted
-from claudius.runtime.shown_thoughts import is_still_chosen, thought_to_show
+from claudius.runtime.delivery import is_still_chosen, thought_to_show
 from claudius.testing.adapter_contract.stage import BEN, CHANNEL, DM
 from claudius.testing.alive import Alive
 from lab.stages.slack import SlackStage

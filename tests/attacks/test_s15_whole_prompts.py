@@ -26,7 +26,7 @@ from claudius.home import Home
 from claudius.perception import Kind, Perception, private, shared
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
-from claudius.psyche import gate
+from claudius.psyche import bands
 from claudius.testing.alive import Alive, alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from driven import repeated
@@ -35,7 +35,7 @@ from minds import Clock
 PEOPLE = ("ana", "ben", "dee")
 CHANNELS = ("ops", "all")
 IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - a directory of our own is made there
-PHRASES = tomllib.loads(Path(gate.__file__).with_name("phrases.toml").read_text("utf-8"))
+PHRASES = tomllib.loads(Path(bands.__file__).with_name("phrases.toml").read_text("utf-8"))
 OWN_WORDS = {
     *PHRASES["mood"].values(),
     *PHRASES["needs"].values(),

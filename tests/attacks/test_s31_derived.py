@@ -68,7 +68,7 @@ def kind(*names: str) -> list[Any]:
 
 def asked(request: Request) -> str:
     """Return all that a model is shown but the system text, which is the same for everyone."""
-    return json.dumps(asdict(request) | {"system": ""}, ensure_ascii=False, default=str)
+    return json.dumps(asdict(request) | {"system": "", "known": ""}, ensure_ascii=False, default=str)
 
 
 @dataclass(slots=True)

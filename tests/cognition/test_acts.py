@@ -16,11 +16,10 @@ from msgspec.structs import replace
 from claudius.cognition import ism
 from claudius.cognition.acts import ActsBasis, read_acts
 from claudius.cognition.function_process import Turn
-from claudius.cognition.output.forged import Unforged, unforged
 from claudius.cognition.output.gate import StreamGate
 from claudius.cognition.output.rules import OutputRules
 from claudius.cognition.processes import Process
-from claudius.cognition.reading import ReplyReading
+from claudius.cognition.reading import ReplyReading, Unforged, unforged
 from claudius.cognition.reply.parser import Parser
 from claudius.cognition.working_memory import WorkingMemory
 from claudius.errors import DeliveryLater

@@ -14,7 +14,7 @@ from claudius.home import Home
 from claudius.perception import Kind
 from claudius.providers.scripted import Scripted
 from claudius.psyche.bands import mood_of
-from claudius.psyche.classify import is_trivial, lexicon
+from claudius.psyche.events import is_trivial, lexicon
 from claudius.testing.adapter_contract.stage import ANA, BEN, CHANNEL, DM, STRANGER
 from minds import by_tag, minds
 

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from claudius.cognition.own_steps import names_of
 from claudius.cognition.processes import check_process, find
 from claudius.cognition.processes.shipped import MAIN_PROCESS
 from claudius.cognition.reply.tags import NAMES
-from claudius.cognition.steps import STEPS
+from claudius.cognition.steps import STEPS, names_of
 from claudius.compose import provider, step_voices
 from claudius.config import load
 from claudius.errors import BadConfiguration
@@ -133,7 +132,7 @@ def test_what_is_wrong_is_one_line_and_the_shipped_process_runs_on(home: Home, f
     process(home, steps)
 
     problems = [one["detail"] for one in checked(home)["problems"]]
-    soul = SoulSource(home.soul, shipped("soul"), tuple(STEPS), judge=check_process).current()
+    soul = SoulSource(home.soul, shipped("soul"), STEPS, judge=check_process).current()
 
     assert len(problems) == 1
     assert detail in problems[0]
@@ -148,7 +147,7 @@ def test_a_name_that_looks_like_a_tag_of_ours_is_refused(home: Home) -> None:
         process(home, f'"*", "{name}"')
 
         assert [one["detail"].partition(":")[0] for one in checked(home)["problems"]] == ["its tag is ours, or no tag"]
-        assert names_of(SoulSource(home.soul, shipped("soul"), tuple(STEPS)).current()) is NAMES
+        assert names_of(SoulSource(home.soul, shipped("soul"), STEPS).current()) is NAMES
         (home.soul / "steps" / f"{name}.md").unlink()
 
 

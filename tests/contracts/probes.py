@@ -13,12 +13,21 @@ from msgspec.structs import replace
 
 from claudius.cortex.triggers import is_farming
 from claudius.memory.ledger import tally
-from claudius.psyche import arcs as subjects
+from claudius.psyche import change as subjects
+from claudius.psyche.attend import judge
 from claudius.psyche.change import Event, feel
-from claudius.psyche.classify import classify, scope
 from claudius.psyche.context import REPEAT, REPEAT_S, importance, stimulus_of
-from claudius.psyche.events import MESSAGES, NOTHING_HEARD, EventContext, Happening, PsycheState, Weighing, is_addressed
-from claudius.psyche.gate import judge
+from claudius.psyche.events import (
+    MESSAGES,
+    NOTHING_HEARD,
+    EventContext,
+    Happening,
+    PsycheState,
+    Weighing,
+    classify,
+    is_addressed,
+    scope,
+)
 from claudius.psyche.personality import Kernel
 from claudius.psyche.words import likeness, stems, tokens
 from claudius.psyche_types import DRIVES, Arc, Edge, Numbers, Psyche
@@ -62,7 +71,7 @@ def gate(row: Mapping[str, Any]) -> dict[str, Any]:
         mentions_other=bool(event.get("mentions_other")),
         has_attachments=bool(event.get("attachments")),
     )
-    matched = subjects.matches(arcs, heard.stems)
+    matched = subjects.matching_arcs(arcs, heard.stems)
     if kind in ("tick", "milestone"):
         matched = tuple((arc.arc, 1.0) for arc in arcs)
     psyche = Psyche(numbers=_numbers(state), edges=(_edge(state, person),), arcs=arcs)

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from claudius.cognition.reply.tags import TAGS
-from claudius.cognition.steps import STEPS
 from claudius.memory.ledger import format_beliefs
 from reflecting import ANN, belief
 from tree import PACKAGE, REPOSITORY, calls, dotted, modules
@@ -118,11 +116,6 @@ def test_anti_pattern_a_blocking_cycle() -> None:
     }
 
     assert awaited == {"cognition/proactive.py: mind.consult"}
-
-
-def test_every_step_s_tag_is_known_to_the_parser() -> None:
-    """A private step with an unknown tag could be spoken, so each tag of STEPS is one of ours."""
-    assert set(STEPS) <= set(TAGS)
 
 
 def test_the_words_of_the_second_mind_are_files() -> None:

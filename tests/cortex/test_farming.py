@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from case_rows import Row, rows
 from claudius.cortex.triggers import is_farming
 from claudius.home import Home
-from claudius.psyche.classify import asks, classify, critical, scope
+from claudius.psyche.events import asks, classify, critical, scope
 from contracts.probes import farming, first_farming
 from reflecting import second
 

@@ -17,8 +17,8 @@ from claudius.cognition import turn as turns
 from claudius.errors import EXIT_FAILED, DeliveryLater, RowInvalid
 from claudius.home import Home
 from claudius.intent import Intent, Schedule
+from claudius.memory.database import pack
 from claudius.memory.erasing import lines_of_others
-from claudius.memory.rows import pack
 from claudius.memory.seen import KeptTurn
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.perception import Kind, Perception, private

@@ -71,7 +71,7 @@ def test_r20_a_process_of_the_owner_s_that_breaks_stays_as_it_was(home: Home) ->
     """Misspelt at run time: a conversation in it goes on with the last good one, and the person who talks is told."""
     mind = home.soul / "processes" / "main_process.md"
     mind.parent.mkdir()
-    source = SoulSource(home.soul, shipped("soul"), tuple(STEPS), judge=check_process)
+    source = SoulSource(home.soul, shipped("soul"), STEPS, judge=check_process)
     mind.write_text(ODD)
     whole = find("main_process", source.current())
     assert whole is not None

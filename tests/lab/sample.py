@@ -28,7 +28,7 @@ NONCE = "0123456789abcdef0123456789abcdef"
 
 def soul(home: Home) -> SoulText:
     """Return the shipped soul, shadowed by `home`."""
-    return SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS)).current()
+    return SoulSource(home.soul, shipped("soul"), steps=STEPS).current()
 
 
 def perception(

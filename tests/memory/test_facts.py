@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from claudius.psyche.appraisals import importance_of
 from claudius.psyche.context import importance
+from claudius.psyche.state import importance_of
 from claudius.psyche_types import Appraisal
 
 

@@ -20,7 +20,7 @@ from contracts.store.ground import NOW
 
 def of(directory: Path) -> SoulSource:
     """Return the soul of a directory, over the shipped one."""
-    return SoulSource(directory, shipped("soul"), steps=tuple(STEPS))
+    return SoulSource(directory, shipped("soul"), steps=STEPS)
 
 
 def in_force(home_soul: Path, souls: SoulStore) -> SoulInForce:

@@ -11,8 +11,7 @@ import pytest
 
 from claudius.errors import RowInvalid, StoreError
 from claudius.home import Home, shipped
-from claudius.memory.database import load_queries
-from claudius.memory.rows import Decoding, parse_object, parse_strings
+from claudius.memory.database import Decoding, load_queries, parse_object, parse_strings
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.memory.sqlite.schema import empty_database, load_migrations
 from claudius.recollection import EntryType

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from claudius.memory import search
+from claudius.memory.database import pack
 from claudius.memory.packing import phrases
-from claudius.memory.rows import pack
 from claudius.memory.sqlite import SqliteStore
 
 WITHIN_S = 60.0

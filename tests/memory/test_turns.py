@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from claudius.intent import Thought
+from claudius.memory.database import pack
 from claudius.memory.packing import unpacked
-from claudius.memory.rows import pack
 from claudius.memory.seen import ERASED, ERASED_SNAPSHOT, KeptTurn, snapshot_of, unpack
 from lab.sample import message, said
 

@@ -63,7 +63,7 @@ async def test_scale_an_idle_process_shows_the_pushed_soul_when_it_renews(postgr
         souls = store.leases.souls
         soul = SoulInForce(
             tmp_path,
-            lambda own: SoulSource(own, shipped("soul"), steps=tuple(STEPS)),
+            lambda own: SoulSource(own, shipped("soul"), steps=STEPS),
             souls.newest,
             partial(setattr, souls, "in_force"),
         )

@@ -21,7 +21,7 @@ from claudius.cognition.steps import PSYCHE_STEPS, STEPS
 from claudius.config import Loaded, load
 from claudius.errors import BadSoul
 from claudius.home import Home, shipped
-from claudius.memory.knowledge import NOTHING
+from claudius.memory.facts import NOTHING
 from claudius.prompt import RecordKind, Scalar, data_line, fence, nested_line
 from claudius.provider import Delta, Done, Message, Provider, Request
 from claudius.providers.rehearsal import Lines, build, reply
@@ -37,7 +37,7 @@ EVERY = (
 PRESENT = "It is Wednesday, 25 March 2026, 10:00 (Europe/Berlin). The speaker last spoke here a day ago."
 UNWRITTEN = ("tool_use", "user_model_update", "model_change_note", "soul_state_update")
 UNATTACHED = "no model is attached"
-SOUL: SoulText = SoulSource(shipped("soul"), shipped("soul"), tuple(STEPS)).current()
+SOUL: SoulText = SoulSource(shipped("soul"), shipped("soul"), STEPS).current()
 LINES = Lines(SOUL.files["rehearsal.md"])
 
 
@@ -97,7 +97,7 @@ class Scene:
             max_tokens=4096,
             purpose=purpose,
             is_first=self.is_first,
-            known=self.document(),
+            known=self.document,
         )
 
     def document(self) -> str:

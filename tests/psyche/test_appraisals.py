@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from claudius.psyche.appraisals import STRENGTHS, apply_appraisal, appraised_edge, kinds, read_appraisal
 from claudius.psyche.personality import Kernel
-from claudius.psyche.state import stranger
+from claudius.psyche.state import STRENGTHS, apply_appraisal, appraised_edge, kinds, read_appraisal, stranger
 from claudius.psyche_types import Appraisal, Numbers
 
 ADA, BEN = "slack:T1:U1", "slack:T1:U2"

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from claudius.psyche.attend import judge, salience
 from claudius.psyche.events import NOTHING_HEARD, EventContext, Happening, PsycheState, Weighing
-from claudius.psyche.gate import judge, salience
 from claudius.psyche_types import Arc, Edge, Numbers
 from contracts.probes import gate
 

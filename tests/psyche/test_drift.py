@@ -12,9 +12,18 @@ from claudius.cognition.plan import kernel_of
 from claudius.cognition.steps import STEPS
 from claudius.home import Home, shipped
 from claudius.providers.scripted import Scripted
-from claudius.psyche.appraisals import kinds
 from claudius.psyche.personality import Kernel, kernel_hash
-from claudius.psyche.state import DAY_S, DRIFT_EVENTS, DRIFT_STEP, MOST_DRIFT, PULLS, drift_on, looks_back, tinted
+from claudius.psyche.state import (
+    DAY_S,
+    DRIFT_EVENTS,
+    DRIFT_STEP,
+    MOST_DRIFT,
+    PULLS,
+    drift_on,
+    kinds,
+    looks_back,
+    tinted,
+)
 from claudius.psyche_types import Drift
 from claudius.soul import SoulSource
 from claudius.testing.alive import alive
@@ -139,4 +148,4 @@ async def test_m22_weeks_of_drawing_lines_make_the_soul_a_little_firmer(home: Ho
 
 def compiled_dominance(home: Home) -> float:
     """Return the dominance that the shipped soul.md compiles to."""
-    return kernel_of(SoulSource(home.soul, shipped("soul"), tuple(STEPS)).current()).dominance
+    return kernel_of(SoulSource(home.soul, shipped("soul"), STEPS).current()).dominance

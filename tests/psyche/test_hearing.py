@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claudius.psyche.classify import asks, classify
-from claudius.psyche.events import Heard
+from claudius.psyche.events import Heard, asks, classify
 from claudius.psyche.words import Cues, likeness, overlap, read_cue, stem, stems, tokens
 
 

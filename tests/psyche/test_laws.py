@@ -12,11 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import astuple, replace
 
-from claudius.psyche import arcs as subjects
-from claudius.psyche.appraisals import apply_appraisal
-from claudius.psyche.arcs import BORN
+from claudius.psyche import change as subjects
 from claudius.psyche.bands import numbers_bands
-from claudius.psyche.change import Change, Event, feel
+from claudius.psyche.change import BORN, Change, Event, feel
 from claudius.psyche.personality import Kernel
 from claudius.psyche.state import (
     DAY_S,
@@ -28,6 +26,7 @@ from claudius.psyche.state import (
     advance,
     advance_edge,
     apply,
+    apply_appraisal,
     apply_edge,
     drifted,
     effects,
@@ -299,7 +298,7 @@ ARC = Arc(arc="a", label="release pipeline", stems=("deploy", "pipeline", "relea
 def test_m6_an_arc_is_warmed_by_a_match_and_always_fades() -> None:
     """M6: a matching event strengthens an arc, an unrelated one does not, and time lowers both."""
     other = replace(ARC, arc="b", stems=("garden", "rose"))
-    matched = dict(subjects.matches((ARC, other), frozenset(("release", "pipeline"))))
+    matched = dict(subjects.matching_arcs((ARC, other), frozenset(("release", "pipeline"))))
 
     warmed = subjects.strengthened((ARC, other), matched, 0.6, 0.5, keeps=0.8)
     later = subjects.advance_arcs(warmed, 48 * HOUR_S)

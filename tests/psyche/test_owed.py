@@ -122,7 +122,7 @@ def test_what_a_person_is_owed_is_thought_about_or_acknowledged(
     assert found.speaks
     assert found.outcome in {"think", "react"}
     if found.outcome == "react":
-        process = Process(name="main_process", steps=tuple(STEPS), run=None)
+        process = Process(name="main_process", steps=STEPS, run=None)
         intent = conclude_unthought(recollection, process, EngineSettings(), found, lines)
         assert len(intent.utterances) == 1
         assert intent.utterances[0].body

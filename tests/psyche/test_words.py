@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claudius.psyche import bands as words
-from claudius.psyche.appraisals import kinds
-from claudius.psyche.bands import sentences
+from claudius.psyche.attend import acknowledgement, emoji
+from claudius.psyche.bands import TENDENCIES, sentences, tendencies
 from claudius.psyche.events import PsycheState
-from claudius.psyche.gate import TENDENCIES, acknowledgement, emoji, tendencies
 from claudius.psyche.personality import (
     HIGHEST,
     LOWEST,
@@ -26,6 +25,7 @@ from claudius.psyche.personality import (
 )
 from claudius.psyche.personality import band as trait_band
 from claudius.psyche.scrubber import Unnumbered, numbers_itself, spoken_without_numbers
+from claudius.psyche.state import kinds
 from claudius.psyche_types import DRIVES, Appraised, Arc, Edge, Numbers
 
 SEVEN = {"even", "glad", "moved", "tense", "hurt", "low", "tired"}

@@ -187,12 +187,9 @@ async def test_the_first_over_the_rate_gets_the_one_apology(home: Home) -> None:
 
 def test_what_comes_again_is_counted_once() -> None:
     """A mention that arrives as two events, and again on redelivery, is one message with one verdict."""
-    rates, only = Rates(), RateLimits(person_per_minute=1)
-    first, second = (
-        Perception(key=key, conversation="c", audience="a", person="ana", at=datetime.now(UTC)) for key in ("k1", "k2")
-    )
+    rates, limits = Rates(), RateLimits(person_per_minute=1)
 
-    found = [rates.verdict(one, only) for one in (first, first, second)]
+    found = [rates.verdict(heard(key=key), limits) for key in ("k1", "k1", "k2")]
 
     assert found == [RateVerdict.WITHIN, RateVerdict.WITHIN, RateVerdict.OVER_NOW]
 

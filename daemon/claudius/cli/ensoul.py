@@ -119,7 +119,7 @@ def _tell_of_me(*, as_json: bool) -> None:
     from claudius.adapters.terminal import own_person
     from claudius.cli.users import written
     from claudius.config import load
-    from claudius.memory.knowledge import greeted
+    from claudius.memory.facts import greeted
     from claudius.reports.opened import records
 
     is_shared = load(_home(), os.environ).config.ensoul.shared

@@ -16,7 +16,7 @@ from claudius.cli.output import Group, clock, json_option, print_result, safe
 from claudius.cognition.timing import known_zone
 from claudius.errors import EXIT_FAILED, UsageProblem
 from claudius.home import Home
-from claudius.memory.knowledge import Knowledge, told
+from claudius.memory.facts import Knowledge, told
 from claudius.memory.records import Records
 from claudius.reports import people as reports
 from claudius.reports.opened import read

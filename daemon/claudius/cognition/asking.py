@@ -24,11 +24,8 @@ from claudius.cognition.asks import SPEECH, THOUGHT, Ask, read, without_prefix
 from claudius.cognition.conclude.conclusion import interpret
 from claudius.cognition.hooks import ThoughtStream, show_prompt
 from claudius.cognition.mind import StepVoice, is_by_owner
-from claudius.cognition.output.alone import Alone
-from claudius.cognition.output.forged import without_forged
 from claudius.cognition.output.gate import StreamGate
 from claudius.cognition.output.rules import NeedsRepair, Spoken, climb, repeats
-from claudius.cognition.own_steps import names_of
 from claudius.cognition.plan import allowed_verbs, soul_name
 from claudius.cognition.prompt.assembly import BROKEN_CHARS, build_prompt, prompt_sha256, repair_tail
 from claudius.cognition.prompt.function_prompts import (
@@ -43,11 +40,10 @@ from claudius.cognition.prompt.function_prompts import (
     prompt_of,
 )
 from claudius.cognition.prompt.plain import again_tail
-from claudius.cognition.reading import ReplyReading
-from claudius.cognition.remembering import REHEARSAL
+from claudius.cognition.reading import Alone, ReplyReading, without_forged
 from claudius.cognition.reply.parser import Parsed, Parser, Section, clean_text, read_verb
 from claudius.cognition.reply.tags import TOOL_USE, is_structured
-from claudius.cognition.steps import STEPS
+from claudius.cognition.steps import STEPS, names_of
 from claudius.cognition.timing import known_zone
 from claudius.cognition.turn_state import SUMMARY_CALL, FirstCall, TurnState, Words
 from claudius.cognition.working_memory import WorkingMemory
@@ -55,7 +51,7 @@ from claudius.config import blot
 from claudius.errors import OverBudget, ProviderError, RefusedReply, Unreadable
 from claudius.failure import failure_of, unspeakable
 from claudius.intent import Call, Thought, Thoughts
-from claudius.memory.knowledge import greeted, told
+from claudius.memory.facts import greeted, told
 from claudius.observed import Thinking
 from claudius.prompt import Prompt, RecordKind, data_line, fence, quoted, valid
 from claudius.provider import (
@@ -131,7 +127,7 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
             purpose=purpose,
             model=voice.model if voice else None,
             is_first=turn.recollection.is_first,
-            known=await _known(turn) if provider.name == REHEARSAL else "",
+            known=lambda: _known(turn),
             images=() if voice else turn.images,
             form=form,
             tries_now=is_by_owner(turn.recollection.perceptions, turn.config),
@@ -189,12 +185,12 @@ def _reading(turn: TurnState, purpose: str, steps: Sequence[str], *, streams: bo
     return reading
 
 
-async def _known(turn: TurnState) -> str:
+def _known(turn: TurnState) -> str:
     """Return who the speaker is to the soul, as far as it may be said aloud here; "" if nobody spoke."""
     perception = turn.recollection.perception
     if turn.recollection.speaker is None:
         return ""
-    known = await turn.mind.store.people.known_in(perception)
+    known = turn.mind.store.people.known_in(perception)
     return "\n".join([greeted(known), *told(known, known_zone(known.zone, turn.settings.zone))])
 
 

@@ -10,9 +10,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from claudius.cognition.own_steps import answered
 from claudius.cognition.reply.tags import TOOL_USE, escape_heads
-from claudius.cognition.steps import STEPS
+from claudius.cognition.steps import STEPS, answered
 from claudius.perception import Kind, MessageExtra, Origin, Perception, ToolExtra, internal
 from claudius.prompt import RecordKind, Scalar, data_line, datamark, fence, short_name, valid
 from claudius.provider import Message, Profile
@@ -198,22 +197,18 @@ class Fixed(Struct, frozen=True):
     chars: int
 
 
-def fixed(past: PastTurn) -> Fixed:
-    """Render one past turn, `once`: shown models and messages as the user, its own sections as the assistant. Pure.
-
-    What a tool gave stands after the section that asked for it, as the user.
-    """
-    return _fixed(past)
-
-
 def aged(past: PastTurn) -> Fixed:
     """Render a past turn that is not the newest: of what third parties' tools gave, only that they did. Pure."""
     if not [one for one in past.entries if one.entry_type is EntryType.TOOL_RESULT and one.metadata.get("third")]:
         return once(past, fixed)
-    return _fixed(past, is_aged=True)
+    return fixed(past, is_aged=True)
 
 
-def _fixed(past: PastTurn, *, is_aged: bool = False) -> Fixed:
+def fixed(past: PastTurn, *, is_aged: bool = False) -> Fixed:
+    """Render one past turn, `once`: shown models and messages as the user, its own sections as the assistant. Pure.
+
+    What a tool gave stands after the section that asked for it, as the user.
+    """
     heard = [fence(data_line(shown_record(shown)), past.nonce) for shown in past.shown if not shown.pointer]
     heard += [fence(data_line(_entry_record(e)), past.nonce) for e in past.entries if e.entry_type in _HEARD]
     inner = [
@@ -229,7 +224,7 @@ def _fixed(past: PastTurn, *, is_aged: bool = False) -> Fixed:
             record = tool_record(
                 entry.content, entry.metadata, 0 if is_aged and entry.metadata.get("third") else TOOL_CHARS
             )
-            own += [_written([*inner, *_in_order(sections)]), Message("user", fence(data_line(record), past.nonce))]
+            own += [_said(inner, sections), Message("user", fence(data_line(record), past.nonce))]
             inner, sections = [], []
             continue
         step, verb, content = _STEP_OF.get(entry.entry_type, ""), entry.verb, entry.content
@@ -249,7 +244,7 @@ def _fixed(past: PastTurn, *, is_aged: bool = False) -> Fixed:
     turn = (
         Message("user", "\n".join(heard)),
         *own,
-        _written([*inner, *_in_order(sections)]),
+        _said(inner, sections),
         Message("user", fence(done, past.nonce) if receipts else ""),
     )
     messages = tuple([message for message in turn if message.content])
@@ -307,12 +302,8 @@ def rendered(past: PastTurn, profile: Profile, *, is_newest: bool = True, is_alo
     return once(past, fixed if is_newest else aged)
 
 
-def _written(parts: Sequence[str]) -> Message:
-    return Message("assistant", "\n".join(parts))
-
-
-def _in_order(sections: list[tuple[int, str]]) -> list[str]:
-    return [text for _, text in sorted(sections, key=itemgetter(0))]
+def _said(inner: list[str], sections: list[tuple[int, str]]) -> Message:
+    return Message("assistant", "\n".join([*inner, *[text for _, text in sorted(sections, key=itemgetter(0))]]))
 
 
 def tokens_of(text: str) -> int:

@@ -60,7 +60,7 @@ from claudius.observed import (
 )
 from claudius.perception import Kind, MessageExtra, Origin, Perception, Place, ReactionExtra
 from claudius.prompt import Prompt
-from claudius.psyche.classify import scope
+from claudius.psyche.events import scope
 from claudius.psyche.words import leaning
 from claudius.recollection import Recollection
 from claudius.tool import CallState, ToolCall
@@ -161,11 +161,6 @@ def noted(recollection: Recollection, intent: Intent) -> Noted:
     )
 
 
-def attachments(perception: Perception) -> int:
-    """Count the attachments of a message. Pure."""
-    return len(perception.extra.files) if isinstance(perception.extra, MessageExtra) else 0
-
-
 def _line(
     recollection: Recollection, perception: Perception, who: str, direction: Any, text: str, at: datetime
 ) -> Interaction:
@@ -175,6 +170,7 @@ def _line(
         channel_type = "terminal"
     elif perception.audience.startswith("private:"):
         channel_type = "dm"
+    files = perception.extra.files if isinstance(perception.extra, MessageExtra) else ()
     return Interaction(
         peer_id=who,
         name=perception.name,
@@ -185,7 +181,7 @@ def _line(
         conversation=recollection.conversation,
         audience=recollection.audience,
         turn=recollection.turn,
-        scope=scope(text, attachments(perception)) if direction == "in" else 0,
+        scope=scope(text, len(files)) if direction == "in" else 0,
         preview=" ".join(text.split())[:PREVIEW_CHARS],
     )
 

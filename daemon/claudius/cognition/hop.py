@@ -25,7 +25,6 @@ from claudius.cognition.judging import judged
 from claudius.cognition.mind import StepVoice
 from claudius.cognition.output.gate import has_secret
 from claudius.cognition.output.rules import SAID
-from claudius.cognition.own_steps import answered
 from claudius.cognition.plan import Plan, plan
 from claudius.cognition.processes import Interruption, Process, Transition, find
 from claudius.cognition.prompt.assembly import (
@@ -38,6 +37,7 @@ from claudius.cognition.prompt.function_prompts import Drawn, Wanted, draw, fres
 from claudius.cognition.prompt.rounds import used_entries
 from claudius.cognition.reply.parser import Parsed, read_bool
 from claudius.cognition.reply.tags import TOOL_USE
+from claudius.cognition.steps import answered
 from claudius.cognition.tool_use import has_ended, rounds
 from claudius.cognition.turn_state import Superseded, TurnState, Words, is_more, recorded
 from claudius.cognition.working_memory import DEFAULT, MemoryEntry, WorkingMemory
@@ -365,8 +365,10 @@ def _ended(turn: TurnState) -> Intent:
         planned=turn.planned(**declares),
         changes=changes,
     )
+    if tainted := turn.tainted:
+        intent = unlearned(intent, tainted)
     intent = replace(
-        recorded(turn, unlearned(intent, turn.tainted)),
+        recorded(turn, intent),
         asking=None if turn.has_yielded else turn.asking,
         late=tuple([one.id for one in turn.used if one.state == CallState.STARTED]),
     )
@@ -378,8 +380,6 @@ def _ended(turn: TurnState) -> Intent:
 
 def unlearned(intent: Intent, tainted: str) -> Intent:
     """Leave out what a tainted turn would learn: a portrait, words about the soul's own state, an assessment. Pure."""
-    if not tainted:
-        return intent
     state = tuple([one for one in intent.state if one.key == StateKey.EMOTIONAL_STATE])
     proposal = intent.noted.proposal if intent.noted else None
     learned = {"user_model": intent.model, "assessment": proposal, "soul_state": state != intent.state}

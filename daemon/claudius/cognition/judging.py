@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from claudius.cognition.acts import ReadActs
 from claudius.cognition.asking import acts_of, ask_model, keep_acts, not_done
 from claudius.cognition.conclude.conclusion import interpret
-from claudius.cognition.own_steps import step_of
 from claudius.cognition.plan import portrait
 from claudius.cognition.prompt.assembly import build_prompt, form_of
 from claudius.cognition.prompt.plain import judging_prompt
+from claudius.cognition.steps import step_of
 from claudius.cognition.turn_state import TurnState
 from claudius.errors import OverBudget, ProviderError
 from claudius.intent import Thoughts

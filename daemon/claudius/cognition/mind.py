@@ -22,7 +22,7 @@ from claudius.memory.turns import SpendingCap
 from claudius.observed import ConsultAnswer, ConsultRequest
 from claudius.perception import Perception, Place, is_terminal
 from claudius.provider import Provider, SecondVoice, Slot
-from claudius.psyche.gate import acknowledgement
+from claudius.psyche.attend import acknowledgement
 from claudius.recollection import Recollection
 from claudius.soul import SoulText
 from claudius.tool import Hands

@@ -26,7 +26,7 @@ from claudius.memory.turns import FirstWords
 from claudius.observed import ConsultAnswer, ConsultRequest
 from claudius.perception import Cause, Kind, Origin, Perception, Place, ScheduledExtra, cause_of, internal
 from claudius.psyche import Attention
-from claudius.psyche.classify import asks, critical
+from claudius.psyche.events import asks, critical
 from claudius.recollection import EntryType, Recollection
 from claudius.soul import SoulText
 

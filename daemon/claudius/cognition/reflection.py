@@ -43,8 +43,8 @@ from claudius.memory.recall import RecallLimits
 from claudius.perception import SELF
 from claudius.prompt import Prompt
 from claudius.provider import Message, Profile, quiet
-from claudius.psyche.appraisals import kinds
-from claudius.psyche.classify import lexicon
+from claudius.psyche.events import lexicon
+from claudius.psyche.state import kinds
 from claudius.recollection import (
     EntryType,
     PastTurn,

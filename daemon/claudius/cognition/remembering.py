@@ -21,8 +21,8 @@ from claudius.memory.ranking import TEXT_CHARS, Found, Ranked, asked_for, asks, 
 from claudius.memory.store import Store
 from claudius.perception import Kind, MessageExtra, Origin, internal
 from claudius.prompt import MONTHS, ago, short_name
-from claudius.psyche.classify import is_trivial
 from claudius.psyche.context import ANNOUNCED
+from claudius.psyche.events import is_trivial
 from claudius.recollection import Entry, EntryType, Moment, Recollection, Remembered
 
 BLOCK_TOKENS = 600

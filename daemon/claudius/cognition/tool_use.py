@@ -25,7 +25,7 @@ from claudius.cognition.hooks import show_tool
 from claudius.cognition.mind import Stage
 from claudius.cognition.output.gate import has_secret, leaks
 from claudius.cognition.plan import Plan
-from claudius.cognition.prompt.manifest import WORDS
+from claudius.cognition.prompt.present import WORDS
 from claudius.cognition.prompt.rounds import LIMIT, following, next_plan, used_entries
 from claudius.cognition.reply.parser import Dialogue, Section
 from claudius.cognition.reply.tags import TOOL_USE

@@ -25,7 +25,7 @@ from claudius.cognition.plan import EngineSettings, Plan, silent_plan
 from claudius.cognition.processes import Process
 from claudius.cognition.prompt.assembly import build_prompt, fitted, prompt_sha256
 from claudius.cognition.prompt.function_prompts import Drawn, PromptSource
-from claudius.cognition.prompt.manifest import with_tools
+from claudius.cognition.prompt.present import with_tools
 from claudius.cognition.prompt.snapshot import freeze
 from claudius.cognition.working_memory import MemoryEntry
 from claudius.config import Config

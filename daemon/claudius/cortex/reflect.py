@@ -24,7 +24,7 @@ from claudius.ledger_types import Directive, Known, Outcome, Proposal, Reflected
 from claudius.memory.ledger import clamp_trust
 from claudius.perception import DirectiveExtra, Kind, Origin, Perception
 from claudius.provider import Usage
-from claudius.psyche.classify import critical
+from claudius.psyche.events import critical
 from claudius.soul import tokens
 
 log = logging.getLogger(__name__)

@@ -214,7 +214,7 @@ def is_no_model(voice: str) -> bool:
 
 
 def _soul(directory: Path) -> SoulText:
-    return SoulSource(directory, shipped("soul"), steps=tuple(STEPS)).current()
+    return SoulSource(directory, shipped("soul"), steps=STEPS).current()
 
 
 def recorded(suites: Sequence[PlayedSuite]) -> Iterator[tuple[tuple[str, str], Sequence[str]]]:

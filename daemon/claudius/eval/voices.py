@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from random import Random
 from string import Template
 
-from claudius.cognition.reply.tags import TAGS
+from claudius.cognition.reply.tags import STEPS
 from claudius.errors import SpendLimit
 from claudius.eval.scenes import SceneStep, several
 from claudius.provider import CHARS_PER_TOKEN, Delta, Done, Event, Provider, Request, Usage, Wrapped
@@ -99,7 +99,7 @@ def asked(request: Request) -> list[str]:
     if request.purpose not in ("turn", "repair"):
         return []
     named = re.findall(r"\w+", request.tail.rpartition(_ORDER)[2])
-    return list(dict.fromkeys(tag for tag in named if tag in TAGS))
+    return list(dict.fromkeys(tag for tag in named if tag in STEPS))
 
 
 class Playing:

@@ -8,8 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from claudius.memory.database import Core, Database
-from claudius.memory.rows import Decoding, dump, parse, stamp
+from claudius.memory.database import Core, Database, Decoding, dump, parse, stamp
 
 Act = Literal[
     "setting", "soul", "state", "owner", "approve", "revoke", "link", "unlink", "read", "export", "revert", "forget",

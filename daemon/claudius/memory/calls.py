@@ -19,13 +19,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from claudius.intent import Intent
-from claudius.memory.database import Core, Database, Row
-from claudius.memory.inbox import keep, position
-from claudius.memory.outbox import CARD
-from claudius.memory.rows import (
+from claudius.memory.database import (
     RENAMED,
+    Core,
+    Database,
     Decoding,
     Readers,
+    Row,
     dump,
     dump_valid,
     maybe_instant,
@@ -34,6 +34,8 @@ from claudius.memory.rows import (
     stamp,
     struct_of,
 )
+from claudius.memory.inbox import keep, position
+from claudius.memory.outbox import CARD
 from claudius.perception import Kind, Origin, Perception, Place, ToolExtra
 from claudius.prompt import valid
 from claudius.tool import CallState, Card, Grant, ToolCall, ToolClass

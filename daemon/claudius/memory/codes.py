@@ -15,8 +15,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from claudius.memory.database import Core, Database, Row
-from claudius.memory.rows import instant, stamp
+from claudius.memory.database import Core, Database, Row, instant, stamp
 
 ALPHABET = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
 """31 letters and digits, without those that look alike: 0 O 1 I L."""

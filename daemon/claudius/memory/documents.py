@@ -20,8 +20,7 @@ from msgspec import Struct
 
 from claudius.errors import StaleTurn
 from claudius.intent import ModelVersion, StateChange
-from claudius.memory.database import Core, Database, in_thread
-from claudius.memory.rows import dump, instant, stamp
+from claudius.memory.database import Core, Database, dump, in_thread, instant, stamp
 from claudius.memory.seeing import canonical
 from claudius.prompt import valid
 from claudius.recollection import StateKey

@@ -16,10 +16,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from claudius.intent import ModelVersion
-from claudius.memory.database import Cursor, Database
+from claudius.memory.database import Cursor, Database, dump, pack, stamp
 from claudius.memory.documents import short_id, write_model
 from claudius.memory.packing import unpacked
-from claudius.memory.rows import dump, pack, stamp
 from claudius.memory.search import NEEDLE_BYTES, Needles, plain
 from claudius.memory.seen import BLANK, ERASED, ERASED_SNAPSHOT, Derived, KeptTurn, is_damaged, put_back, unpack
 from claudius.perception import Place, is_terminal, private

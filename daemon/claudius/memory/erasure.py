@@ -36,7 +36,7 @@ from msgspec.structs import replace
 from claudius.decoding import decoder
 from claudius.home import FILE_MODE, write_all
 from claudius.ledger_types import PREVIEW_CHARS
-from claudius.memory.database import Core, Database, Row, in_thread
+from claudius.memory.database import Core, Database, Row, dump, in_thread
 from claudius.memory.erasing import (
     Blanker,
     ErasedPerson,
@@ -56,7 +56,6 @@ from claudius.memory.erasing import (
     void,
 )
 from claudius.memory.ranking import marks
-from claudius.memory.rows import dump
 from claudius.memory.seen import BLANK, ERASED, Derived, ErasedSource, SeenTurn, Traces, put_back, traces_of
 from claudius.perception import Perception, Place, private
 

@@ -15,12 +15,11 @@ from msgspec import Struct
 
 from claudius.acts import FactKind, FactKnown
 from claudius.intent import Intent
-from claudius.memory.database import Core, Database, Row
+from claudius.memory.database import Core, Database, Row, dump, instant, stamp
 from claudius.memory.erasure import Unsaid, note_unsaid
 from claudius.memory.facts import bears_on, book_fact, ended_line, facts_of, open_matters
 from claudius.memory.moments import find_moments
 from claudius.memory.ranking import stemmed
-from claudius.memory.rows import dump, instant, stamp
 from claudius.memory.seeing import Seeing, alone, ids_of
 from claudius.memory.seen import BLANK
 from claudius.perception import private

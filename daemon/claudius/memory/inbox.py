@@ -25,11 +25,22 @@ from claudius.config import Config
 from claudius.decoding import decoder
 from claudius.errors import OverBudget, RowInvalid
 from claudius.intent import Call, Utterance
-from claudius.memory.database import Core, Database, Row
+from claudius.memory.database import (
+    Core,
+    Database,
+    Decoding,
+    Row,
+    call_of,
+    dump,
+    dump_valid,
+    instant,
+    maybe_instant,
+    parse_object,
+    stamp,
+)
 from claudius.memory.erasure import Undone, Unsaid, Unsaying, note_unsaid
 from claudius.memory.moments import amend_moment
 from claudius.memory.outbox import say_held
-from claudius.memory.rows import Decoding, call_of, dump, dump_valid, instant, maybe_instant, parse_object, stamp
 from claudius.perception import (
     CONSUMED,
     CommandExtra,
@@ -48,12 +59,6 @@ from claudius.prompt import valid
 from claudius.recollection import turn_of
 from claudius.shown import put_right
 
-InboxState = Literal["pending", "taken", "thought", "committed", "settled", "dead"]
-
-
-EVERY_NETWORK = "*"
-"""In place of a network: the mark of its channel `` is an instant, before which no history is read."""
-
 
 class Pending(Struct, frozen=True, kw_only=True):
     """An accepted perception that no turn has committed yet."""
@@ -62,7 +67,7 @@ class Pending(Struct, frozen=True, kw_only=True):
     perception: Perception
     turn: str
     """The id of its turn, the same in every run: base32(sha256(key))[:16], lower case."""
-    state: InboxState = "pending"
+    state: Literal["pending", "taken", "thought", "committed", "settled", "dead"] = "pending"
     attempts: int = 0
     boots: int = 0
     """How many different processes have taken it, this one included."""
@@ -250,12 +255,8 @@ def in_force(known: Perception | None, change: Perception) -> Perception:
     return change
 
 
-_PERCEPTION = decoder(Perception)
-
-
-def perception_of(payload: str) -> Perception:
-    """Decode a perception that `dump_valid` wrote. Pure."""
-    return _PERCEPTION.decode(payload)
+perception_of = decoder(Perception).decode
+"""Decodes a perception that `dump_valid` wrote."""
 
 
 def pending_of(row: Row) -> Pending:
@@ -437,7 +438,7 @@ class InboxStore:
         return await self._core.write(write)
 
     def state(self, key: str) -> str:
-        """Return how far a perception has come (`InboxState`); empty if it is not known."""
+        """Return how far a perception has come (`Pending.state`); empty if it is not known."""
         found = self._core.look("heard_before", key=key)
         return str(found[0]["state"]) if found else ""
 

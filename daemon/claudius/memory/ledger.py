@@ -37,9 +37,20 @@ from claudius.ledger_types import (
     Reflection,
     Tuned,
 )
-from claudius.memory.database import Core, Database, Row
+from claudius.memory.database import (
+    Core,
+    Database,
+    Decoding,
+    Row,
+    dump,
+    instant,
+    maybe_instant,
+    parse,
+    parse_strings,
+    stamp,
+    struct_of,
+)
 from claudius.memory.inbox import accept
-from claudius.memory.rows import Decoding, dump, instant, maybe_instant, parse, parse_strings, stamp, struct_of
 from claudius.memory.seeing import Seeing
 from claudius.prompt import valid
 from claudius.provider import Usage

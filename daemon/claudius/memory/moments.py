@@ -15,9 +15,8 @@ from msgspec.structs import asdict
 
 from claudius.errors import StoreCorrupt, StoreError, StoreTooNew
 from claudius.intent import Intent
-from claudius.memory.database import Core, Database, Row
+from claudius.memory.database import Core, Database, Decoding, Row, dump, entry_of
 from claudius.memory.ranking import TEXT_CHARS, Beside, Found, begins_alike, is_alike, rarest, rarity
-from claudius.memory.rows import Decoding, dump, entry_of
 from claudius.memory.seeing import Seeing, canonical
 from claudius.perception import Perception
 from claudius.prompt import valid

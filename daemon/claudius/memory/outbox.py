@@ -12,8 +12,20 @@ from msgspec.structs import asdict
 
 from claudius.decoding import decoder
 from claudius.intent import Utterance
-from claudius.memory.database import Core, Cursor, Database, Row
-from claudius.memory.rows import Decoding, Readers, dump, instant, maybe_instant, parse_strings, stamp, struct_of
+from claudius.memory.database import (
+    Core,
+    Cursor,
+    Database,
+    Decoding,
+    Readers,
+    Row,
+    dump,
+    instant,
+    maybe_instant,
+    parse_strings,
+    stamp,
+    struct_of,
+)
 from claudius.prompt import valid
 from claudius.tool import Card
 

@@ -11,13 +11,12 @@ from msgspec import Struct
 
 from claudius.errors import StoreError
 from claudius.intent import ModelVersion
-from claudius.memory.database import LAST, Core, Database, Row, in_thread
+from claudius.memory.database import LAST, Core, Database, Row, dump, in_thread, instant, parse, stamp
 from claudius.memory.documents import joined, write_model
 from claudius.memory.erasure import everyone, export
+from claudius.memory.facts import Knowledge, knowledge_of
 from claudius.memory.inbox import NEVER_CALLED
-from claudius.memory.knowledge import Knowledge, knowledge_of
 from claudius.memory.plans import number
-from claudius.memory.rows import dump, instant, parse, stamp
 from claudius.memory.seeing import Seeing, alone, canonical, ids_in, ids_of
 from claudius.perception import TERMINAL, Perception, private
 from claudius.tool import Onlookers
@@ -203,20 +202,21 @@ class PeopleStore:
 
         It reads beside the turns.
         """
-        return await self.known_in(alone(person, now), here)
-
-    async def known_in(self, perception: Perception, here: str = "") -> Knowledge:
-        """Return who a speaker is to the soul, as far as everybody may know it where they spoke."""
 
         def read(db: Database) -> Knowledge:
-            seeing = Seeing(db, perception)
+            seeing = Seeing(db, alone(person, now))
             if here:
                 seeing.stand_in(here)
-            return knowledge_of(db, seeing, perception.person, perception.at)
+            return knowledge_of(db, seeing, person, now)
 
         await self._core.flush()
         with self._core.beside() as db:
             return await in_thread(read, db)
+
+    def known_in(self, perception: Perception) -> Knowledge:
+        """Return who a speaker is to the soul, as far as everybody may know it where they spoke."""
+        with self._core.snapshot() as db:
+            return knowledge_of(db, Seeing(db, perception), perception.person, perception.at)
 
     def said_by(self, person: str) -> Mapping[str, Any]:
         """Return `{"messages": [...], "state": [...]}` of one person, under all their ids."""

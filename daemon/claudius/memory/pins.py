@@ -8,8 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from claudius.memory.database import Core, Database
-from claudius.memory.rows import Readers, dump, instant, parse_object, stamp, struct_of
+from claudius.memory.database import Core, Database, Readers, dump, instant, parse_object, stamp, struct_of
 from claudius.tool import JSON, ToolClass
 
 

@@ -16,10 +16,9 @@ from msgspec.structs import asdict
 from claudius.acts import PlanCancelled, PlanMade, PlanMoved, ZoneSet
 from claudius.errors import RowInvalid
 from claudius.intent import LAPSES_AT, PROMISE_DUE, WHAT, Intent, Schedule
-from claudius.memory.database import Core, Database, Row
+from claudius.memory.database import Core, Database, Decoding, Row, dump, instant, parse_object, stamp
 from claudius.memory.facts import called_here
 from claudius.memory.inbox import hold, keep, position
-from claudius.memory.rows import Decoding, dump, instant, parse_object, stamp
 from claudius.memory.seeing import Seeing, ids_of
 from claudius.perception import SELF, Kind, Origin, Perception, Place, ScheduledExtra, TickExtra
 from claudius.prompt import valid

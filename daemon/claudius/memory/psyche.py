@@ -10,9 +10,8 @@ from msgspec.structs import asdict, replace
 
 from claudius.decoding import decoder
 from claudius.intent import Intent
-from claudius.memory.database import Core, Database
+from claudius.memory.database import Core, Database, Decoding, dump, dump_valid, pack, stamp
 from claudius.memory.plans import plan_milestone
-from claudius.memory.rows import Decoding, dump, dump_valid, pack, stamp
 from claudius.psyche_types import FAULTS, Appraised, Arc, Drift, Edge, Numbers, Psyche
 
 log = logging.getLogger(__name__)

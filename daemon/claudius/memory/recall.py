@@ -18,15 +18,10 @@ from msgspec.structs import replace
 from claudius.errors import StaleTurn
 from claudius.ledger_types import Belief, Peer
 from claudius.memory import ledger
-from claudius.memory.database import Database, Row
-from claudius.memory.facts import known_here
-from claudius.memory.inbox import Pending
-from claudius.memory.knowledge import called, told_of_name
-from claudius.memory.ledger import belief_of
-from claudius.memory.plans import plans_here
-from claudius.memory.psyche import psyche_if_whole
-from claudius.memory.rows import (
+from claudius.memory.database import (
+    Database,
     Decoding,
+    Row,
     dump,
     entry_of,
     instant,
@@ -36,6 +31,11 @@ from claudius.memory.rows import (
     parse_strings,
     stamp,
 )
+from claudius.memory.facts import called, known_here, told_of_name
+from claudius.memory.inbox import Pending
+from claudius.memory.ledger import belief_of
+from claudius.memory.plans import plans_here
+from claudius.memory.psyche import psyche_if_whole
 from claudius.memory.seeing import Seeing
 from claudius.perception import SELF, Origin, private
 from claudius.recollection import (

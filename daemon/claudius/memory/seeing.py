@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from claudius.memory.database import Database, Row
-from claudius.memory.rows import dump, parse_strings
+from claudius.memory.database import Database, Row, dump, parse_strings
 from claudius.perception import (
     SELF,
     Perception,

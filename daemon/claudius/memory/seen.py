@@ -26,11 +26,10 @@ from msgspec import Raw, Struct, field
 from claudius.decoding import decoder
 from claudius.failure import KeptFailure
 from claudius.intent import Thought
-from claudius.memory.database import Database, Row
+from claudius.memory.database import Database, Decoding, Row, dump, instant, parse
 from claudius.memory.documents import sections
 from claudius.memory.packing import unpacked
 from claudius.memory.ranking import FUNCTION_WORDS, marks
-from claudius.memory.rows import Decoding, dump, instant, parse
 from claudius.recollection import Entry
 
 log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from msgspec import Struct
 from claudius.memory.audit import AuditStore
 from claudius.memory.calls import CallStore
 from claudius.memory.codes import CodeStore
-from claudius.memory.database import Core, Database, Writer
+from claudius.memory.database import Core, Database, Writer, stamp
 from claudius.memory.documents import DocumentStore
 from claudius.memory.erasure import ErasureStore
 from claudius.memory.forgotten import FactStore
@@ -31,7 +31,6 @@ from claudius.memory.pins import PinStore
 from claudius.memory.plans import PlanStore
 from claudius.memory.psyche import PsycheStore
 from claudius.memory.records import Records
-from claudius.memory.rows import stamp
 from claudius.memory.turns import TurnStore
 from claudius.memory.whispers import WhisperStore
 

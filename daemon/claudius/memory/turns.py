@@ -19,7 +19,21 @@ from claudius.acts import PlanCancelled, PlanMade, PlanMoved, ZoneSet
 from claudius.errors import StaleTurn
 from claudius.intent import Call, Intent
 from claudius.memory.calls import ask, hear_late
-from claudius.memory.database import LAST, Core, Cursor, Database
+from claudius.memory.database import (
+    LAST,
+    Core,
+    Cursor,
+    Database,
+    Decoding,
+    call_row,
+    dump,
+    entry_of,
+    instant,
+    pack,
+    parse,
+    parse_object,
+    stamp,
+)
 from claudius.memory.documents import write_model, write_state
 from claudius.memory.facts import book_fact
 from claudius.memory.inbox import Pending
@@ -29,7 +43,6 @@ from claudius.memory.outbox import say
 from claudius.memory.plans import TOO_MANY, book_plan, keep_plans
 from claudius.memory.psyche import move_psyche
 from claudius.memory.recall import RecallLimits, Shelf, let_go, recall
-from claudius.memory.rows import Decoding, call_row, dump, entry_of, instant, pack, parse, parse_object, stamp
 from claudius.memory.seeing import Seeing, alone, ids_of
 from claudius.memory.seen import ERASED, NO_SNAPSHOT, KeptTurn, is_damaged, packed, seen_in, snapshot_of, unpack
 from claudius.memory.whispers import Claims

@@ -10,9 +10,8 @@ from typing import Literal
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
-from claudius.memory.database import Core, Database, Row
+from claudius.memory.database import Core, Database, Decoding, Row, dump, instant, maybe_instant, parse_strings, stamp
 from claudius.memory.inbox import Pending
-from claudius.memory.rows import Decoding, dump, instant, maybe_instant, parse_strings, stamp
 from claudius.memory.seeing import Seeing
 from claudius.perception import SELF, Origin, Perception
 from claudius.recollection import STATE_DEFAULTS, Intuition, StateKey

@@ -193,4 +193,4 @@ def build(loaded: Loaded, home: Home) -> Scripted:
 
 def _record(path: Path, request: Request) -> None:
     with path.open("ab") as file:
-        file.write(msgspec.json.encode(asdict(request)) + b"\n")
+        file.write(msgspec.json.encode(asdict(request) | {"known": ""}) + b"\n")

@@ -7,24 +7,24 @@ Source: the psyche design, sections 1 and 7.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from claudius.perception import CONSUMED, SELF, Kind, MessageExtra, Origin, Perception, can_react, internal
-from claudius.psyche import arcs as subjects
-from claudius.psyche.appraisals import HURT_S, apply_appraisal, coloured, frustrates, moves_only_view
 from claudius.psyche.bands import (
     edge_bands,
     edge_words,
     emotional_state,
+    engagement,
     mood_of,
     numbers_bands,
     sentences,
 )
-from claudius.psyche.change import Change, Event, edge_of, feel
+from claudius.psyche.change import Change, Event, edge_of, feel, matching_arcs
 from claudius.psyche.context import (
     appraisals_of,
     context_of,
@@ -35,12 +35,220 @@ from claudius.psyche.context import (
     new_mood,
     recent_word,
 )
-from claudius.psyche.events import MESSAGES, GateSettings, Happening, Judgement, Outcome, PsycheState, is_addressed
-from claudius.psyche.gate import emoji, judge
+from claudius.psyche.events import (
+    HIT,
+    MESSAGES,
+    OWN,
+    EventContext,
+    GateSettings,
+    Happening,
+    Judgement,
+    Outcome,
+    PsycheState,
+    Triviality,
+    Weighing,
+    claim,
+    is_addressed,
+)
 from claudius.psyche.personality import Kernel
-from claudius.psyche.state import Stimulus, tinted
+from claudius.psyche.state import HURT_S, Stimulus, apply_appraisal, coloured, frustrates, moves_only_view, tinted
 from claudius.psyche_types import Appraisal, Edge, Felt, Numbers, Psyche
 from claudius.recollection import Recollection, Remembered, once
+
+BOT_STREAK = 6
+"""After this many bot messages in a row, without a human, the soul is silent."""
+SHORT_WORDS = 3
+"""What is overheard and has no more words than this is no reason to join in, unless it asks something."""
+TIRED = 0.3
+"""The energy below which the threshold rises."""
+WARM_CLASSES = frozenset(("gratitude", "praise", "celebration", "grief", "joy", "laughter"))
+ENGAGED = 0.45
+"""From this engagement upwards, the soul reacts to messages that do not address it."""
+
+
+class Salience(NamedTuple):
+    """The four claims, each in [0, 1]."""
+
+    person: float
+    topic: float
+    object: float
+    inner: float
+
+
+def stakes(edge: Edge) -> float:
+    """Return how much a person matters to the soul, positively or negatively, in [0, 1]. Pure."""
+    return max(abs(edge.warmth), abs(edge.trust), edge.tension)
+
+
+def arc_heat(state: PsycheState) -> float:
+    """Return the highest intensity of the arcs that the event is about; 0 if there are none. Pure."""
+    return max([arc.intensity for arc, _ in state.arcs], default=0.0)
+
+
+def salience(happening: Happening, state: PsycheState) -> Salience:
+    """Compute the four claims. Pure."""
+    heard, address = happening.heard, happening.address
+    base, bonus, _ = claim(happening.kind, address, happening.level)
+    person = min(1.0, base + bonus * stakes(state.edge))
+    if happening.kind in MESSAGES:
+        if address in ("thread", "named") and heard.is_question and not happening.mentions_other:
+            person += 0.20
+        if not is_addressed(happening.kind, address) and heard.critical & {"destructive", "self_harm"}:
+            person += 0.50
+        if address == "thread" and happening.mentions_other:
+            person = min(0.30, person)
+    heat = arc_heat(state)
+    return Salience(
+        person=min(1.0, person),
+        topic=0.4 + 0.3 * heat**1.5 if heat else 0.0,
+        object=0.25 if happening.has_attachments else 0.0,
+        inner=(0.5 if happening.kind in OWN else 0.3) * max(state.numbers.drives) ** 1.5,
+    )
+
+
+def judge(happening: Happening, state: PsycheState, context: EventContext, weighing: Weighing) -> Judgement:
+    """Decide whether the soul thinks about, reacts to or ignores an event. Pure."""
+    claims = salience(happening, state)
+    strongest = max(claims)
+    numbers = state.numbers
+    w1, w2, w3, w4, w5 = weighing.weights
+    pressed, heat, mattering = max(numbers.drives), arc_heat(state), stakes(state.edge)
+    meaning = w1 * strongest + w2 * pressed + w3 * heat + w4 * mattering - w5 * (1.0 - numbers.energy)
+    theta = weighing.threshold + 0.05 * max(0.0, TIRED - numbers.energy) / TIRED
+    kind = triviality(happening, state, context)
+    choices = choose(happening, state, context)
+    window_s = {
+        "addressed": 0.0,
+        "thread": weighing.window_thread_s,
+        "ambient": weighing.window_ambient_s,
+        "proactive": weighing.window_proactive_s,
+    }[claim(happening.kind, happening.address, happening.level).window]
+    holds = {
+        "M": meaning >= theta,
+        "trivial": kind != "trivial",
+        "cooldown": context.since_thought_s is None or context.since_thought_s >= window_s,
+        "choice": bool(choices),
+    }
+    failed = tuple([name for name, does in holds.items() if not does])
+    return Judgement(
+        outcome=_outcome(happening, state, context, failed, strongest),
+        m=meaning,
+        theta=theta,
+        salience=strongest,
+        triviality=kind,
+        failed=failed,
+        choices=choices,
+        parts=dict(claims._asdict(), drive=pressed, arc=heat, stakes=mattering, energy=numbers.energy),
+    )
+
+
+def triviality(happening: Happening, state: PsycheState, context: EventContext) -> Triviality:
+    """Return the triviality class of an event: the first that fits. Pure."""
+    heard, is_message = happening.heard, happening.kind in MESSAGES
+    addressed = is_addressed(happening.kind, happening.address)
+    if is_message and heard.critical:
+        return "critical"
+    if not is_message and happening.kind not in OWN:
+        return "trivial"
+    if is_message and not happening.has_attachments:
+        if heard.is_trivial and not context.has_open_question:
+            return "trivial"
+        says_little = len(heard.words) <= SHORT_WORDS and not heard.is_question
+        if not addressed and (says_little or context.is_repeat):
+            return "trivial"
+    matched = max([match for _, match in state.arcs], default=0.0)
+    if (
+        heard.is_question
+        or not heard.classes.isdisjoint(("grief", "joy"))
+        or matched >= 0.5
+        or context.is_first_contact
+    ):
+        return "significant"
+    return "moderate"
+
+
+def choose(happening: Happening, state: PsycheState, context: EventContext) -> tuple[str, ...]:
+    """Return the choices that an event offers; none if the soul cannot speak. Pure."""
+    if not context.can_speak or context.bot_streak >= BOT_STREAK:
+        return ()
+    heard, address = happening.heard, happening.address
+    found = {
+        "respond": is_addressed(happening.kind, address) or heard.is_question or "request" in heard.classes,
+        "disclose": not heard.classes.isdisjoint(("grief", "joy")),
+        "engage": max([match for _, match in state.arcs], default=0.0) >= HIT
+        or state.edge.tension >= 0.3
+        or address in ("thread", "named"),
+        "consult": bool(heard.critical),
+        "initiate": happening.kind in OWN,
+    }
+    return tuple([name for name, holds in found.items() if holds])
+
+
+def _outcome(
+    happening: Happening, state: PsycheState, context: EventContext, failed: tuple[str, ...], strongest: float
+) -> Outcome:
+    if not failed:
+        return "think"
+    if happening.kind not in MESSAGES or not context.can_speak or context.bot_streak >= BOT_STREAK:
+        return "ignore"
+    if is_addressed(happening.kind, happening.address):
+        return "react"
+    nods = (
+        context.can_react
+        and not context.reacted_recently
+        and not happening.heard.classes.isdisjoint(WARM_CLASSES)
+        and engagement(state, strongest) >= ENGAGED
+    )
+    return "react" if nods else "ignore"
+
+
+def acknowledgement(turn: str, lines: tuple[str, ...]) -> str:
+    """Choose the line that acknowledges a message without thought; deterministic per turn. Pure."""
+    number = int.from_bytes(blake2b(turn.encode(), digest_size=8).digest(), "big")
+    return lines[number % len(lines)]
+
+
+_NAMED = {
+    "❤": ("heart", "love", "red_heart"),
+    "🎉": ("tada", "party", "celebrate", "celebration"),
+    "😄": ("laugh", "laughing", "smile_big", "joy", "grin"),
+    "🙂": ("smile", "slightly_smiling_face", "thanks"),
+}
+_SHOWN = {"❤": "❤️"}
+
+
+ACTIONS = ("none", "react", "stay_silent")
+_NAME_CHARS = 40
+
+
+def read_action(text: str) -> tuple[str, str]:
+    """Return the action that the soul chooses instead of speaking, and the name of a reaction. Pure."""
+    action, _, name = text.strip().strip(".").partition(":")
+    action = action.strip().lower().replace(" ", "_")
+    return (action, name.strip()[:_NAME_CHARS]) if action in ACTIONS else (ACTIONS[0], "")
+
+
+def sign_named(name: str) -> str:
+    """Return the emoji that a model named by sign or word; thumbs-up for an unknown one. Pure."""
+    word = name.strip().strip(":").lower().replace(" ", "_")
+    for sign, names in _NAMED.items():
+        if sign in name or word in names:
+            return _SHOWN.get(sign, sign)
+    return "👍"
+
+
+def emoji(classes: Iterable[str]) -> str:
+    """Return the emoji with which the soul reacts to the cue classes it heard. Pure."""
+    found = frozenset(classes)
+    for sign, names in (
+        ("❤️", ("grief",)),
+        ("🙂", ("gratitude", "praise")),
+        ("🎉", ("celebration", "joy")),
+        ("😄", ("laughter",)),
+    ):
+        if not found.isdisjoint(names):
+            return sign
+    return "👍"
 
 
 class Attention(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,7 +283,7 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
     happening = happening_of(perception, recollection, earlier, gate_settings)
     speaker = recollection.speaker
     person = speaker.person if speaker else ""
-    matches = subjects.matches(psyche.arcs, happening.heard.stems)
+    matches = matching_arcs(psyche.arcs, happening.heard.stems)
     event = event_of(recollection, perception, happening, matches, now_s, person)
     moved = feel(psyche, event, kernel)
     named, about = dict(matches), internal(perception)

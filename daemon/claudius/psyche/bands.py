@@ -14,10 +14,8 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from claudius.psyche.appraisals import WOUNDS, kinds
 from claudius.psyche.events import PsycheState
-from claudius.psyche.gate import tendencies
-from claudius.psyche.state import DAY_S
+from claudius.psyche.state import DAY_S, DRIVE_BASE, WOUNDS, kinds
 from claudius.psyche_types import DRIVES, Appraised, Arc, Edge, Numbers
 
 SLACK = 0.03
@@ -36,6 +34,8 @@ PRESSED = 2
 NAME_CHARS = 40
 OUTER = 3
 """The drive band, and the band of an arc, from which it is said."""
+AT_EASE = 0.5
+"""The comfort with somebody at which it neither opens nor closes the soul."""
 ILL_AT_EASE = 0.25
 """The comfort with somebody below which it is said."""
 FAR = 0.20
@@ -164,6 +164,54 @@ def tilt_words(leanings: Mapping[str, float]) -> list[str]:
 def emotional_state(mood: str) -> str:
     """Return the word of the soul state for a mood. Pure."""
     return STATES.get(mood, "neutral")
+
+
+TENDENCIES = ("approach", "speak", "escalate", "engage", "disclose")
+
+
+def engagement(state: PsycheState, salience: float) -> float:
+    """Return how much the soul wants to take part in an event, in about [-0.3, 1]. Pure."""
+    return (
+        0.30 * state.kernel.sociability
+        + 0.25 * max(0.0, state.edge.warmth)
+        + 0.15 * state.numbers.drives[DRIVES.index("relatedness")]
+        + 0.15 * state.numbers.energy
+        + 0.15 * salience
+        - 0.25 * state.edge.tension
+    )
+
+
+def tendencies(state: PsycheState, salience: float) -> dict[str, float]:
+    """Return the five tendencies, each in [0, 1]; 0.5 = neutral. Pure."""
+    numbers, edge, kernel = state.numbers, state.edge, state.kernel
+    needs = dict(zip(DRIVES, numbers.drives, strict=True))
+    unsafe, lonely = needs["safety"] - DRIVE_BASE, needs["relatedness"] - DRIVE_BASE
+    leaning = {
+        "approach": 0.25 * edge.warmth
+        + 0.15 * numbers.valence
+        + 0.2 * (kernel.sociability - 0.5)
+        - 0.3 * edge.tension
+        - 0.3 * unsafe,
+        "speak": 0.2 * (numbers.arousal - 0.3)
+        + 0.2 * (numbers.energy - 0.5)
+        + 0.2 * (kernel.sociability - 0.5)
+        + 0.2 * lonely,
+        "escalate": 0.3 * edge.tension
+        - 0.2 * edge.warmth
+        - 0.2 * numbers.valence
+        + 0.2 * (kernel.dominance - 0.5)
+        - 0.3 * (kernel.conflict_avoidance - 0.5)
+        - 0.2,
+        "engage": engagement(state, salience) - 0.5,
+        "disclose": 0.25 * edge.trust
+        + 0.2 * edge.warmth
+        + 0.3 * (edge.comfort - AT_EASE)
+        - 0.3 * unsafe
+        - 0.2 * edge.tension
+        + 0.2 * lonely
+        - 0.2,
+    }
+    return {name: min(1.0, max(0.0, 0.5 + leaning[name])) for name in TENDENCIES}
 
 
 def sentences(

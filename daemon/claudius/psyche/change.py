@@ -6,38 +6,110 @@ A milestone is a drive or arc that has grown strong; each rise becomes one event
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from functools import lru_cache
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import msgspec
 from msgspec.structs import asdict, astuple, replace
 
-from claudius.psyche import arcs as subjects
-from claudius.psyche.appraisals import (
-    apply_appraisal,
-    appraised_edge,
-    coloured,
-    importance_of,
-    kinds,
-    moves_only_view,
-    weight,
-)
-from claudius.psyche.bands import edge_bands, numbers_bands
-from claudius.psyche.events import MILESTONE, MILESTONE_REARMED, NOTICED
+from claudius.psyche.bands import arc_band, edge_bands, numbers_bands
+from claudius.psyche.events import HIT, MILESTONE, MILESTONE_REARMED, NOTICED
 from claudius.psyche.personality import Kernel, kernel_hash
 from claudius.psyche.state import (
+    HOUR_S,
     Stimulus,
     advance,
     advance_edge,
     apply,
+    apply_appraisal,
     apply_edge,
+    appraised_edge,
+    coloured,
     drift_on,
+    drifted,
+    importance_of,
+    kinds,
     looks_back,
+    moves_only_view,
     stranger,
     tinted,
+    weight,
 )
+from claudius.psyche.words import content, overlap
 from claudius.psyche_types import DRIVES, Appraisal, Arc, Edge, Folded, Milestone, Numbers, Psyche
+
+HALF_S = 48 * HOUR_S
+BORN, DEAD = 0.30, 0.05
+MOST_ARCS, MOST_STEMS, LABEL_WORDS = 12, 12, 3
+ALIKE = 0.50
+
+
+def advance_arcs(arcs: Sequence[Arc], at_s: float) -> tuple[Arc, ...]:
+    """Decay arcs to an instant and drop those that have faded out. Pure."""
+    faded = [
+        replace(arc, at_s=at_s, intensity=drifted(arc.intensity, 0.0, HALF_S, at_s - arc.at_s))
+        if at_s > arc.at_s
+        else arc
+        for arc in arcs
+    ]
+    return tuple([arc for arc in faded if arc.intensity >= DEAD])
+
+
+def matching_arcs(arcs: Sequence[Arc], found: frozenset[str]) -> tuple[tuple[str, float], ...]:
+    """Return the arcs that a text is about, each with its match score. Pure."""
+    matched = [(arc.arc, overlap(found, arc.stems)) for arc in arcs] if found else []
+    return tuple([(name, match) for name, match in matched if match >= HIT])
+
+
+def strengthened(
+    arcs: Sequence[Arc], found: Mapping[str, float], importance: float, feeling: float, keeps: float = 1.0
+) -> tuple[Arc, ...]:
+    """Strengthen the arcs that an event is about by how much it matters, and color them by a share of its feeling.
+
+    `keeps`: what share of how they felt before remains. Pure.
+    """
+    felt = [replace(arc, bias=keeps * arc.bias + 0.2 * feeling) if arc.arc in found else arc for arc in arcs]
+    warmed = [
+        replace(arc, intensity=arc.intensity + (1.0 - arc.intensity) * 0.7 * importance * min(1.0, found[arc.arc]))
+        if arc.arc in found
+        else arc
+        for arc in felt
+    ]
+    return tuple([replace(arc, band=arc_band(arc)) if arc.arc in found else arc for arc in warmed])
+
+
+def subject(turn: str, text: str, at_s: float, audience: str, person: str) -> Arc | None:
+    """Return a new arc for a subject that was named; None if its words say nothing. Pure."""
+    words = {one: word for word, one in reversed(content(text))}
+    if not words:
+        return None
+    return Arc(
+        arc=turn,
+        label=" ".join([word for word in reversed(words.values()) if word.isalpha()][:LABEL_WORDS]),
+        stems=tuple(sorted([*reversed(words)][:MOST_STEMS])),
+        at_s=at_s,
+        intensity=BORN,
+        sources=(audience,),
+        persons=(person,) if person else (),
+        band=1,
+    )
+
+
+def with_birth(arcs: Sequence[Arc], born: Arc | None, most: int = MOST_ARCS) -> tuple[Arc, ...]:
+    """Add a new arc unless one of its place is about the same; past `most` the weakest is dropped. Pure."""
+    if born is None or any(
+        arc.arc == born.arc
+        or (
+            arc.sources == born.sources
+            and (
+                arc.label == born.label or min(overlap(born.stems, arc.stems), overlap(arc.stems, born.stems)) >= ALIKE
+            )
+        )
+        for arc in arcs
+    ):
+        return tuple(arcs)
+    strongest = sorted((*arcs, born), key=lambda arc: -arc.intensity)[:most]
+    return tuple(arc for arc in (*arcs, born) if arc in strongest)
 
 
 def risen(levels: Mapping[str, float], were: Collection[str]) -> tuple[str, ...]:
@@ -105,15 +177,13 @@ def feel(psyche: Psyche, event: Event, kernel: Kernel) -> Moved:
     numbers = advance(psyche.numbers or Numbers(at_s=event.at_s), event.at_s)
     edge = edge_of(psyche, event.person, event.at_s, kernel) if event.person else None
     if event.stimulus is None:
-        return Moved(numbers, edge, subjects.advance_arcs(psyche.arcs, event.at_s))
+        return Moved(numbers, edge, advance_arcs(psyche.arcs, event.at_s))
     axes = event.stimulus.axes
     feeling = (axes.affectionate + axes.supportive) / 2
     return Moved(
         apply(numbers, event.stimulus, kernel),
         apply_edge(edge, event.stimulus, kernel) if edge else None,
-        subjects.strengthened(
-            subjects.advance_arcs(psyche.arcs, event.at_s), dict(event.matches), event.importance, feeling, keeps=0.8
-        ),
+        strengthened(advance_arcs(psyche.arcs, event.at_s), dict(event.matches), event.importance, feeling, keeps=0.8),
     )
 
 
@@ -121,12 +191,6 @@ def edge_of(psyche: Psyche, person: str, at_s: float, kernel: Kernel) -> Edge:
     """Return the soul's relation to a person at `at_s`. Pure."""
     found = [edge for edge in psyche.edges if edge.person == person]
     return advance_edge(found[0], at_s, kernel) if found else stranger(person, at_s, kernel)
-
-
-@lru_cache(maxsize=16)
-def traits_of(kernel: Kernel) -> tuple[float, ...]:
-    """Return the traits of a kernel in field order. Pure."""
-    return astuple(kernel)
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,7 +211,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """Whether what was said in this conversation alone would make the soul frustrated by now."""
     hint: str = ""
     """The model's own word for the soul's mood."""
-    max_arcs: int = subjects.MOST
+    max_arcs: int = MOST_ARCS
     milestone: str = ""
     """The text with which the soul tells itself that a level has grown strong; empty = no milestones."""
 
@@ -164,7 +228,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
     def about(self, named: str) -> Self:
         """Return this change with the birth of a subject that was named. Pure."""
-        born = subjects.subject(self.turn, named, self.event.at_s, self.audience, self.event.person)
+        born = subject(self.turn, named, self.event.at_s, self.audience, self.event.person)
         return replace(self, event=replace(self.event, birth=born))
 
     def looks_back(self, psyche: Psyche) -> float | None:
@@ -176,7 +240,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         kernel = tinted(self.compiled, psyche.drift)
         moved = feel(psyche, self.event, kernel)
         numbers, edges = _after_thought(self, psyche, moved, kernel)
-        grown = subjects.with_birth(_felt(moved.arcs, self), self.event.birth, self.max_arcs)
+        grown = with_birth(_felt(moved.arcs, self), self.event.birth, self.max_arcs)
         is_born = self.event.birth is not None and self.event.birth.arc in [arc.arc for arc in grown]
         levels = dict(zip(DRIVES, numbers.drives, strict=True)) | {arc.arc: arc.intensity for arc in grown}
         were = numbers.high
@@ -188,7 +252,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
             numbers=numbers,
             edges=tuple([replace(edge, bands=edge_bands(edge)) for edge in edges]),
             kernel=kernel_hash(kernel),
-            traits=traits_of(kernel),
+            traits=astuple(kernel),
             inputs=self.inputs(is_born=is_born),
             arcs=grown if self.event.matches or is_born else None,
             milestones=milestones(numbers.high, were, dict(self.event.matches), levels, self.milestone)
@@ -247,8 +311,8 @@ def _after_thought(change: Change, psyche: Psyche, moved: Moved, kernel: Kernel)
 
 
 def _felt(arcs: tuple[Arc, ...], change: Change) -> tuple[Arc, ...]:
-    """Return the arcs with what the appraisals of an event do to its subjects. Pure."""
+    """Return the arcs with what the appraisals of an event do to its  Pure."""
     axes = [weight(one).stimulus.axes for one in change.appraisals if kinds()[one.kind].about != "deed"]
     feeling = sum([(one.affectionate + one.supportive) / 2 for one in axes])
     matters, about = importance_of(change.appraisals), dict(change.event.matches)
-    return subjects.strengthened(arcs, about, matters, feeling) if matters else arcs
+    return strengthened(arcs, about, matters, feeling) if matters else arcs

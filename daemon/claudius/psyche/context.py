@@ -27,7 +27,6 @@ from claudius.perception import (
     internal,
 )
 from claudius.psyche.change import Event
-from claudius.psyche.classify import classify
 from claudius.psyche.events import (
     GLAD_REACTION,
     MESSAGES,
@@ -39,6 +38,7 @@ from claudius.psyche.events import (
     GateSettings,
     Happening,
     Heard,
+    classify,
     is_addressed,
 )
 from claudius.psyche.state import Axes, Stimulus
@@ -288,13 +288,6 @@ def stimulus_of(kind: str, heard: Heard, text: str = "", *, is_removed: bool = F
     return None
 
 
-def _in_company(stimulus: Stimulus | None, perception: Perception, happening: Happening) -> Stimulus | None:
-    """Return the stimulus with its share of company: none from a bot."""
-    if stimulus is None or happening.kind not in MESSAGES or perception.is_bot or perception.origin is Origin.INTERNAL:
-        return stimulus
-    return replace(stimulus, company=COMPANY.get(happening.address, 1.0))
-
-
 def event_of(
     recollection: Recollection,
     perception: Perception,
@@ -308,6 +301,9 @@ def event_of(
     heat = max([arc.intensity for arc in psyche.arcs if arc.arc in dict(matches)], default=0.0)
     is_message = happening.kind in MESSAGES
     is_removed = isinstance(perception.extra, ReactionExtra) and perception.extra.is_removed
+    stimulus = stimulus_of(happening.kind, heard, perception.text, is_removed=is_removed)
+    if stimulus and is_message and not perception.is_bot and perception.origin is not Origin.INTERNAL:
+        stimulus = replace(stimulus, company=COMPANY.get(happening.address, 1.0))
     of_here = {arc.arc for arc in psyche.arcs if arc.sources == (recollection.audience,)}
     return Event(
         at_s=now_s,
@@ -315,9 +311,7 @@ def event_of(
         address=happening.address,
         person=person,
         name=recollection.speaker.name if recollection.speaker else "",
-        stimulus=_in_company(
-            stimulus_of(happening.kind, heard, perception.text, is_removed=is_removed), perception, happening
-        ),
+        stimulus=stimulus,
         importance=importance(
             critical=bool(heard.critical),
             moved=not heard.classes.isdisjoint(("grief", "joy")),

@@ -6,12 +6,20 @@ message is accepted, never here. Source: the psyche design, section 2.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+import re
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct, field
 
+from claudius.memory.ranking import is_english
 from claudius.perception import Kind
 from claudius.psyche.personality import Kernel
+from claudius.psyche.words import HEARD_CHARS, QUESTION_MARKS, Cues, is_negated, stems, tokens
 from claudius.psyche_types import Arc, Edge, Numbers
 
 Address = Literal["dm", "mention", "command", "reply", "thread", "named", "ambient", "self"]
@@ -187,3 +195,166 @@ class GateSettings(Struct, frozen=True, kw_only=True):
     """The text with which the soul tells itself that a level has grown strong; empty = no milestones."""
     can_acknowledge: bool = True
     """The soul has lines for acknowledging a message without thought."""
+
+
+ACKNOWLEDGEMENT_CHARS = 60
+"""No message that only acknowledges is longer."""
+PAIR_CHARS = 40
+"""The largest distance between the two halves of a critical cue."""
+QUESTION_WORTH, ASK_WORTH, CRITICAL_WORTH, ATTACHMENT_WORTH = 5, 30, 40, 15
+
+_PAUSES = re.compile(r"[\s.,;!…@~。、，！]+")
+_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]{1,2}|[^\W\u3040-\u30ff\u3400-\u9fff]+")
+"""A word; of a script that is written without spaces a pair of signs."""
+_SENTENCE = re.compile(r"[^.!?。！？؟\n]+[.!?。！？؟]*")
+_REQUEST = re.compile(
+    r"\b(?:please|bitte|por\s+favor|s['’]il\s+\w+\s+pla[iî]t|per\s+favore|alsjeblieft|alstublieft|proszę|lütfen|tolong)\b"
+    r"|пожалуйста|будь ласка|ください|下さい|お願い|请|請|주세요|부탁|من فضلك|לבקשה|कृपया|παρακαλώ"
+    r"|\b(?:can|could|would|will)\s+(?:you|someone|anyone)\b|\bi'd\s+like\s+you\s+to\b|\bneed\s+you\s+to\b"
+    r"|^\s*(?:(?:hey|hi|hello|and|then)\b,?\s+)?(?:\w+,\s+)?(?:send|show|tell|give|explain|write|make|help|find|check|fix"
+    r"|run|look|summari[sz]e|remind|list|add|remove|delete|create|draft|review|translate|compare|describe|read|open|stop"
+    r"|plan|pick|name|suggest|recall|collect|export|pull|merge|copy|put|set|sort|mark|search|update)\b",
+    re.IGNORECASE,
+)
+_CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+"""What is shown and not said: its lines ask for nothing."""
+_LISTED = re.compile(r"^\s*(?:[-*•‣]|\d{1,2}[.)])\s+\S")
+"""A line of a list. Lines that are listed for a soul are wishes."""
+_CLAUSES = re.compile(r"[,;:，；、،]")
+CLAUSE_WORDS = 3
+"""A part between commas with so many words counts as a request of its own."""
+
+
+class Lexicon(Struct, frozen=True, kw_only=True):
+    """Everything that classification looks up."""
+
+    cues: Cues
+    """The cues of what is overheard."""
+    critical: Cues
+    """The cues of the critical classes."""
+    negatable: frozenset[str]
+    acknowledgements: frozenset[tuple[str, ...]]
+    """Whole messages that only acknowledge, as words."""
+    nods: re.Pattern[str]
+    """The signs that do."""
+
+
+@cache
+def lexicon() -> Lexicon:
+    """Read the lexicon; cached for the life of the process. Raises: ValueError if the file is malformed."""
+    tree: dict[str, Any] = tomllib.loads(Path(__file__).with_name("lexicon.toml").read_text("utf-8"))
+    classes, critical = tree["classes"], tree["critical"]
+    return Lexicon(
+        cues=Cues.of({name: entry["cues"] for name, entry in classes.items()}),
+        critical=Cues.of({f"{name}!{part}": cues for name, entry in critical.items() for part, cues in entry.items()}),
+        negatable=frozenset(name for name, entry in classes.items() if entry.get("negatable", True)),
+        acknowledgements=frozenset(
+            tuple(phrase.split()) for phrases in tree["trivial"]["phrases"].values() for phrase in phrases
+        ),
+        nods=re.compile(f"[{tree['trivial']['signs']}][\U0001f3fb-\U0001f3ff]?\ufe0f?"),
+    )
+
+
+def classify(text: str, address: str, *, soul_name: str, novelty: float) -> Heard:
+    """Classify one text. Pure."""
+    text = text[:HEARD_CHARS]
+    said = tokens(text)
+    words = [token.word for token in said if not token.ends_sentence]
+    asked = sum([not QUESTION_MARKS.isdisjoint(token.word) for token in said if token.ends_sentence])
+    return Heard(
+        load=0.7 * min(1.0, len(words) / 200) + (0.3 if asked > 1 else 0.0),
+        novelty=novelty,
+        classes=frozenset() if address in ADDRESSED else overheard(text),
+        critical=critical(text),
+        stems=stems(text, soul_name),
+        words=frozenset(words),
+        is_question=not QUESTION_MARKS.isdisjoint(text),
+        is_trivial=is_trivial(text, soul_name),
+    )
+
+
+def overheard(text: str) -> frozenset[str]:
+    """Return the cue classes of a text that nobody owes a reply; none if it is not English. Pure."""
+    if not is_english(text):
+        return frozenset()
+    book, said = lexicon(), tokens(text)
+    return frozenset(
+        hit.name
+        for hit in book.cues.hits(said)
+        if not (hit.name in book.negatable and is_negated(said, hit.first, hit.last))
+    )
+
+
+def is_trivial(text: str, soul_name: str) -> bool:
+    """Return whether a whole text is a phrase or a sign that only acknowledges, beside the soul's name. Pure."""
+    if len(text) > ACKNOWLEDGEMENT_CHARS:
+        return False
+    book, said = lexicon(), text.lower().replace("’", "'")
+    unsigned = book.nods.sub(" ", said)
+    words = tuple([word for word in _PAUSES.sub(" ", unsigned).split() if word != soul_name])
+    return words in book.acknowledgements or (not words and unsigned != said)
+
+
+def critical(text: str) -> frozenset[str]:
+    """Return the critical classes of `lexicon.toml` that a text touches. Pure."""
+    said, halves = tokens(text[:HEARD_CHARS]), defaultdict(list)
+    for hit in lexicon().critical.hits(said):
+        halves[hit.name].append((said[hit.first].start, said[hit.last].end))
+    return paired(halves)
+
+
+def paired(halves: Mapping[str, Sequence[tuple[int, int]]]) -> frozenset[str]:
+    """Return the critical classes of which a whole cue, or both halves close together, were found. Pure.
+
+    `halves`: `CLASS!cues`, `CLASS!first` or `CLASS!second` → start and end of each such cue.
+    """
+    found = {name.partition("!")[0] for name in halves if name.endswith("!cues")}
+    for name, places in halves.items():
+        kind, _, part = name.partition("!")
+        if part != "first" or f"{kind}!second" not in halves:
+            continue
+        if any(
+            max(start, first) - min(end, last) <= PAIR_CHARS
+            for start, end in places
+            for first, last in halves[f"{kind}!second"]
+        ):
+            found.add(kind)
+    return frozenset(found)
+
+
+def asks(text: str) -> int:
+    """Count the requests of a text, one for each thing that is asked: a list of wishes is many. Pure."""
+    return sum([count for _, count in _requests(text)])
+
+
+@lru_cache(maxsize=16)  # a hook and the ledger ask it of the same message
+def scope(text: str, attachments: int = 0) -> int:
+    """Return how much a message asks for: what asks, in words and requests, the stakes, and the attachments. Pure."""
+    found = list(_requests(text))
+    words = sum([len(_WORD.findall(sentence)) for sentence, _ in found])
+    worth = sum([ASK_WORTH * count if _is_request(one) else QUESTION_WORTH for one, count in found])
+    at_stake = CRITICAL_WORTH if critical(text) else 0
+    return words + worth + at_stake + ATTACHMENT_WORTH * attachments
+
+
+def _requests(text: str) -> Iterator[tuple[str, int]]:
+    """Yield each sentence that asks for something, and for how many things."""
+    for sentence in dict.fromkeys(map(str.strip, sentences(_CODE.sub("", text)))):  # what is said twice is asked once
+        if _is_request(sentence):
+            parts = [len(_WORD.findall(part)) >= CLAUSE_WORDS for part in _CLAUSES.split(sentence)]
+            yield sentence, max(1, sum(parts))
+        elif not QUESTION_MARKS.isdisjoint(sentence[-1:]):
+            yield sentence, 1
+
+
+def _is_request(sentence: str) -> bool:
+    return bool(
+        _LISTED.match(sentence) or _REQUEST.search(sentence) or any(map(_REQUEST.match, _CLAUSES.split(sentence)))
+    )
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of a text, with their end punctuation. Pure."""
+    for found in _SENTENCE.finditer(text[:HEARD_CHARS]):
+        if found[0].strip():
+            yield found[0]

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import asdict, replace
 
 from claudius.psyche import bands as words
-from claudius.psyche.arcs import advance_arcs
+from claudius.psyche.change import advance_arcs
 from claudius.psyche.personality import Kernel
 from claudius.psyche.state import advance, advance_edge
 from claudius.psyche_types import DRIVES, Numbers, Psyche

@@ -205,7 +205,7 @@ def _soul(home: Home) -> Iterator[Check]:
             fix=problem.fix,
         )
     if not problems:
-        files = SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS)).current().files
+        files = SoulSource(home.soul, shipped("soul"), steps=STEPS).current().files
         yield Check("soul", ok=True, detail=f"{len(files)} files")
     for own, other in shadowed(home.soul, shipped("soul")):
         yield Check("soul", ok=True, detail=f"{own} is read instead of {other}: edits of that one change nothing")

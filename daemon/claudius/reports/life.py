@@ -16,8 +16,8 @@ import msgspec
 from claudius.decoding import ready
 from claudius.home import Home
 from claudius.memory.records import Records
-from claudius.psyche.arcs import DEAD, HALF_S
 from claudius.psyche.bands import mood_of
+from claudius.psyche.change import DEAD, HALF_S
 from claudius.psyche.personality import Kernel
 from claudius.psyche.state import DRIVE_BASE, VALENCE_BASE, advance, advance_edge, drifted
 from claudius.psyche_types import DRIVES, Edge, Numbers

@@ -16,7 +16,7 @@ from msgspec import to_builtins
 from claudius.errors import ClaudiusError, UsageProblem, near
 from claudius.home import Home
 from claudius.memory.audit import CLI
-from claudius.memory.knowledge import Knowledge
+from claudius.memory.facts import Knowledge
 from claudius.memory.records import Records
 from claudius.reports.opened import edit, looked, noted, records
 from claudius.reports.session import wake_and_ask

@@ -61,7 +61,7 @@ def current(home: Home) -> SoulText:
 
 
 def _read_soul(directory: Path) -> SoulText:
-    return SoulSource(directory, shipped("soul"), steps=tuple(STEPS)).current()
+    return SoulSource(directory, shipped("soul"), steps=STEPS).current()
 
 
 def pushed(home: Home) -> PushedSoul | None:
@@ -286,8 +286,8 @@ def problems_of(home: Home, drafted: Path | None = None) -> list[BadSoul]:
     from claudius.psyche.personality import BadPersonality, Fingerprint
 
     own = drafted or home.soul
-    found = SoulSource(own, shipped("soul"), steps=tuple(STEPS)).current()
-    problems = list(check_soul(own, shipped("soul"), tuple(STEPS), own_steps(found)))
+    found = SoulSource(own, shipped("soul"), steps=STEPS).current()
+    problems = list(check_soul(own, shipped("soul"), STEPS, own_steps(found)))
     problems += [*process_problems(found), *subprocess_problems(found), *_misfits(own)]
     personality = found.files["soul.md"]
     try:

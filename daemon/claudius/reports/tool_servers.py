@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from claudius.cognition.prompt.manifest import tool_line
+from claudius.cognition.prompt.present import tool_line
 from claudius.config import Loaded, Secret, blot, load, read_env_file, write_table
 from claudius.config.schema import ToolServerSettings
 from claudius.errors import ToolFailed, UsageProblem

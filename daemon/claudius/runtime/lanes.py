@@ -32,12 +32,11 @@ from claudius.runtime.adapter import Adapter, TellsFailure
 from claudius.runtime.attachments import Attachments
 from claudius.runtime.background_services import BackgroundServices
 from claudius.runtime.bridge import Bridge
-from claudius.runtime.delivery import Post, Stream, deliver, hold, show_thought
+from claudius.runtime.delivery import Post, Stream, deliver, hold, is_still_chosen, show_thought, thought_to_show
 from claudius.runtime.failures import AGAIN, Apologise, Retry, decide, patience_s, patient
 from claudius.runtime.hands import ToolRunner
 from claudius.runtime.lane import BrokenOff, Lane, goes_on, next_turn
 from claudius.runtime.process_resources import ProcessResources
-from claudius.runtime.shown_thoughts import is_still_chosen, thought_to_show
 from claudius.runtime.thread_backfill import Forgotten, ThreadBackfill
 from claudius.runtime.turn_log import TurnLog
 from claudius.tool import CallState

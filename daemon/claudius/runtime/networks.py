@@ -17,7 +17,7 @@ from typing import Any
 from claudius.cognition.mind import Mind
 from claudius.errors import AdapterRefused, ClaudiusError, DeliveryError, StoreError, StoreFull
 from claudius.foreign import unquoted
-from claudius.memory.inbox import EVERY_NETWORK
+from claudius.memory.database import EVERY_NETWORK
 from claudius.runtime.adapter import Adapter, FollowsSettings, Gap, LogsIn
 from claudius.runtime.health import Hearing
 from claudius.runtime.intake import Intake

@@ -122,10 +122,6 @@ class StepText(Struct, frozen=True, kw_only=True):
             return self.line(line, name=first, minutes=str(minutes))
         return fill(self.apologies[kind], f"steps/{self.name}.md: apologies.{kind}", 0, {"turn": turn})
 
-    def fixed(self, first: str = "") -> str:
-        """Return what is said when nothing else can be; `first`: as above."""
-        return self.line("first", name=first) if first and "first" in self.lines else self.fallback
-
 
 class _TailHead(msgspec.Struct):
     """The front matter of tail.md: the words around this turn's steps."""

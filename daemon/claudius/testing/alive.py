@@ -101,7 +101,7 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
     )
     if store is None:
         store = SqliteStore(home.database, relieve=resources.disk.release)
-    hooks, soul = Hooks(), lately(SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS)).current)
+    hooks, soul = Hooks(), lately(SoulSource(home.soul, shipped("soul"), steps=STEPS).current)
     second, slot = None, Slot()
     if reflects:
         second = SecondMind(

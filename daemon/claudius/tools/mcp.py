@@ -241,8 +241,6 @@ class Servers:
     def tools(self) -> tuple[Tool, ...]:
         """Return every tool that the owner agreed to and classed, by name; the same objects until something changed."""
         servers = self._settings().config.tools.servers
-        if not servers:
-            return ()
         now = self._now()
         rests = {name: state.rest(now) for name, state in self._states.items()}
         seen = (servers, rests, {name: state.differs for name, state in self._states.items()})

@@ -67,14 +67,15 @@ class OfferedTools:
 
     def __call__(self) -> tuple[Tool, ...]:
         """Return all of them, by name, also those that are `off`; the same tuple until something changed."""
-        named = self._settings().config.tools.own
+        settings = self._settings().config.tools
+        named = settings.own
         if named != self._named:
             self._named = named
             try:
                 self._own = self._load()
             except BadConfiguration as error:  # the former ones stay, as with every broken edit
                 log.warning("broken settings are not in force", extra={"problem": error.message})
-        parts = (self._own, self.servers.tools())
+        parts = (self._own, self.servers.tools() if settings.servers else ())
         if parts[0] is not self._parts[0] or parts[1] is not self._parts[1]:
             self._parts = parts
             self._all = tuple(sorted([*parts[0], *parts[1]], key=lambda one: one.name))

@@ -18,7 +18,7 @@ from slack_side import Wake
 
 COUNTED = {"the number of moments": r"\b\d+ messages? (?:is|are) kept"}
 """What a row asks for in words, as a pattern."""
-_SOUL = SoulSource(shipped("soul"), shipped("soul"), tuple(STEPS)).current()
+_SOUL = SoulSource(shipped("soul"), shipped("soul"), STEPS).current()
 LINES = Lines(_SOUL.files["rehearsal.md"])
 VOICE = Scripted(default=lambda request: reply(request, LINES))
 """It books what it is told, as the voice without a model does."""

@@ -68,7 +68,7 @@ def test_the_example_is_one_whole_turn_that_is_read_as_meant(text: SoulText) -> 
     assert [one.name for one in parsed.sections] == [
         "internal_monologue", "appraisal", "acts", "user_model_check", "user_model_update", "model_change_note",
     ]  # fmt: skip
-    assert {one.name for one in parsed.sections} <= STEPS.keys()
+    assert {one.name for one in parsed.sections} <= set(STEPS)
 
 
 def test_the_exchanges_of_one_soul_are_not_shown_as_another_s(text: SoulText) -> None:

@@ -15,10 +15,10 @@ from msgspec.structs import asdict
 
 from claudius.intent import Call, Intent, Utterance
 from claudius.ledger_types import Promise, Proposal
+from claudius.memory.database import dump, stamp
 from claudius.memory.inbox import Pending
 from claudius.memory.ledger import record
 from claudius.memory.recall import RecallLimits
-from claudius.memory.rows import dump, stamp
 from claudius.memory.store import Store
 from claudius.perception import Perception, private, shared
 from claudius.provider import Usage

@@ -139,9 +139,9 @@ async def _(ground: Ground) -> None:
         blank = Schedule(id=2, audience=private(ANA), key="k", **due)
         await exchange(store, heard("Hello", n=7), acts=acts, planned=Planned(schedules=(mine, blank)))
         await store.documents.set_state("emotionalState", "frustrated", ops, NOW)
-        alone, aloud = await store.people.known_of(ANA, NOW), await store.people.known_in(PLACES["#ops"])
+        alone, aloud = await store.people.known_of(ANA, NOW), store.people.known_in(PLACES["#ops"])
         await store.documents.set_state("emotionalState", "sardonic", private(ANA), NOW)
-        moved, here = await store.people.known_of(ANA, NOW), await store.people.known_in(PLACES["#ops"])
+        moved, here = await store.people.known_of(ANA, NOW), store.people.known_in(PLACES["#ops"])
         speakers = [(await recalled(store, PLACES[place])).speaker for place in ("DM Ana", "#ops")]
     assert (alone.name, aloud.name) == ("Annabel", "Ana")
     assert [(one.id, one.text) for one in alone.facts] == [

@@ -171,7 +171,7 @@ def mind_of(home: Home, town: Town, store: Store, clock: Clock) -> Mind:
     return Mind(
         store=store,
         provider=Scripted(default=partial(thought, town.chance)),
-        soul=lately(SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS)).current),
+        soul=lately(SoulSource(home.soul, shipped("soul"), steps=STEPS).current),
         config=lambda: config,
         clock=clock.now,
         nonce=lambda: f"{town.chance.getrandbits(128):032x}",

@@ -21,14 +21,13 @@ from unittest.mock import patch
 from msgspec import Struct
 
 from claudius.errors import StaleTurn, StoreError
-from claudius.memory.database import Connection, Core, StorePlace, Writer, load_queries
+from claudius.memory.database import Connection, Core, StorePlace, Writer, load_queries, stamp
 from claudius.memory.inbox import InboxStore
 from claudius.memory.leases import LeaseTimes
 from claudius.memory.postgres.connection import TRANSACTIONS, PostgresDatabase, load_texts
 from claudius.memory.postgres.schema import create_sql, known
 from claudius.memory.postgres.store import PostgresStore
 from claudius.memory.records import Records
-from claudius.memory.rows import stamp
 from claudius.memory.sqlite import SqliteRecords
 from claudius.memory.sqlite.backups import backups_of
 from claudius.memory.sqlite.file import open_reader

@@ -16,11 +16,10 @@ from claudius.cognition.output.gate import Gated, gate, has_secret
 from claudius.cognition.output.rules import SAID, OutputRules
 from claudius.cognition.output.splitting import in_posts
 from claudius.cognition.output.tables import plain
-from claudius.cognition.own_steps import answer, placed, step_of
 from claudius.cognition.plan import EngineSettings, Plan, allowed_verbs, own_name, silent_plan
 from claudius.cognition.processes import Process
 from claudius.cognition.reply.parser import Parsed, Section, clean_text, read_verb
-from claudius.cognition.steps import STEPS, Reading
+from claudius.cognition.steps import STEPS, Reading, answer, placed, step_of
 from claudius.intent import (
     SIGN_ONLY,
     ApologyKind,
@@ -37,7 +36,7 @@ from claudius.ledger_types import Noted, Proposal
 from claudius.perception import Kind, Origin, Perception, ReactionExtra, ToolExtra, can_react, internal
 from claudius.prompt import datamark
 from claudius.psyche import Attention
-from claudius.psyche.gate import acknowledgement
+from claudius.psyche.attend import acknowledgement
 from claudius.psyche.scrubber import FEELINGS, spoken_without_numbers
 from claudius.psyche.words import stems
 from claudius.recollection import CANNED, Entry, EntryType, Recollection, turn_of
@@ -175,7 +174,7 @@ def conclude(
         entries.append(Entry(entry_type=EntryType.MENTAL_QUERY, content=twice, at=recollection.now, metadata=query))
         judged.append(Thought(step="consultation", content=recollection.second_thought))
     follows = {"internal_monologue": thoughts.used}
-    for name in soul.steps if STEPS.keys() >= reading.asked else placed(plan.asked):
+    for name in soul.steps if reading.asked.issubset(STEPS) else placed(plan.asked):
         if name in effects:
             entries += effects[name].entries
         entries += follows.get(name, ())
@@ -426,7 +425,13 @@ def heard(recollection: Recollection) -> tuple[Entry, ...]:
                 name=internal(one).by or recollection.called(one) or None,
                 metadata=({"bot": True} if one.is_bot or internal(one).is_message else {})
                 | ({"kind": one.kind.value} if one.kind != "message" and not internal(one).is_message else {})
-                | (_of_call(one.extra) if isinstance(one.extra, ToolExtra) else _asked_for(one))
+                | (
+                    _of_call(one.extra)
+                    if isinstance(one.extra, ToolExtra)
+                    else {"what": what}
+                    if (what := internal(one).what) not in ("", one.text)
+                    else {}
+                )
                 | ({"removed": True} if isinstance(one.extra, ReactionExtra) and one.extra.is_removed else {}),
                 position=one.position,
                 stems=" ".join(sorted(stems(one.text))) if one.origin is Origin.EXTERNAL else "",
@@ -434,11 +439,6 @@ def heard(recollection: Recollection) -> tuple[Entry, ...]:
             for one in recollection.perceptions
         ]
     )
-
-
-def _asked_for(one: Perception) -> dict[str, Any]:
-    what = internal(one).what
-    return {"what": what} if what not in ("", one.text) else {}
 
 
 def _of_call(extra: ToolExtra) -> dict[str, Any]:

@@ -16,10 +16,10 @@ from itertools import islice
 
 from msgspec import Struct, field
 
-from claudius.cognition.own_steps import names_of
 from claudius.cognition.plan import EngineSettings, Plan, allowed_verbs, own_name
 from claudius.cognition.reply.parser import Parsed, read_verb
 from claudius.cognition.reply.tags import NAMES, Names, find_head, is_blank, is_disguised, is_structured, plain_form
+from claudius.cognition.steps import names_of
 from claudius.intent import Rung
 from claudius.perception import Origin
 from claudius.prompt import next_nonce
@@ -233,12 +233,12 @@ def output_rules(
         instructions = Overlap([*[step.instruction for step in soul.steps.values()], *samples])
         soul.derived["instructions"] = instructions
     verbs, default = allowed_verbs(SPEECH, plan, soul)
-    is_first = recollection.speaker is not None and recollection.speaker.is_stranger
+    speech, is_first = soul.steps[SPEECH], recollection.speaker is not None and recollection.speaker.is_stranger
     models = [model.markdown for one in recollection.people for model in one.models]
     thought = tuple(thought)
     heard, past = recollection.perceptions, [(turn.nonce, *once(turn, _said)) for turn in recollection.past]
     return OutputRules(
-        fallback=soul.steps[SPEECH].fixed(own_name(soul) if is_first else ""),
+        fallback=speech.line("first", name=own_name(soul)) if is_first and "first" in speech.lines else speech.fallback,
         verbs=verbs,
         default_verb=default,
         owed=plan.owes,

@@ -20,8 +20,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from claudius.cognition.own_steps import placed, step_of, unfit
-from claudius.cognition.steps import STEPS, Step
+from claudius.cognition.steps import STEPS, Step, placed, step_of, unfit
 from claudius.cognition.working_memory import WorkingMemory
 from claudius.decoding import ready
 from claudius.errors import BadSoul, near
@@ -114,7 +113,7 @@ class Process(Struct, frozen=True, kw_only=True):
     steps: tuple[str, ...] = ()
     own: Mapping[str, Step] = field(default_factory=dict)
     """Those of its steps that are the owner's own."""
-    order: tuple[str, ...] = tuple(STEPS)
+    order: tuple[str, ...] = STEPS
     """Every shipped step, and its own ones in their places among them."""
     verbs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Further verbs per step, in addition to those of the step's own file."""

@@ -28,18 +28,17 @@ from claudius.cognition.history import (
     shown_record,
 )
 from claudius.cognition.plan import SPEECH, EngineSettings, Plan, allowed_verbs, kernel_of, soul_name
-from claudius.cognition.prompt.manifest import MANIFEST, skills, tools_here
 from claudius.cognition.prompt.plain import persona, plain_summary, plain_system, plain_tail
-from claudius.cognition.prompt.present import known_records, plans_record, present
+from claudius.cognition.prompt.present import MANIFEST, known_records, plans_record, present, skills, tools_here
 from claudius.cognition.reply.tags import TOOL_USE
 from claudius.cognition.steps import PSYCHE_STEPS
 from claudius.memory.ledger import format_beliefs, format_peers
 from claudius.perception import private
 from claudius.prompt import Prompt, RecordKind, Scalar, clear_nonce, data_line, fence, nested_line, short_name
 from claudius.provider import FormStep, Message, ModelLimits
-from claudius.psyche.appraisals import kinds
 from claudius.psyche.context import MOOD
 from claudius.psyche.personality import personality
+from claudius.psyche.state import kinds
 from claudius.recollection import STATE_DEFAULTS, LeftOut, Recollection
 from claudius.soul import SoulText, dossiers
 
@@ -152,11 +151,14 @@ def context_blocks(plan: Plan, recollection: Recollection, soul: SoulText, setti
         blocks.append(TailBlock("Daimonic Intuition", records, str(soul.files["tail.md"].head["intuition"])))
     if plan.shown:
         blocks.append(TailBlock("User Model", [shown_record(shown) for shown in plan.shown]))
-    called = _named(settings)
+    # short, as in every other block, but in a turn that was kept before
+    called: Callable[[str], str] = short_name if settings.wording >= SHORT_NAMES else str
+    is_judged, is_among_several = "assess_peer" in plan.asked, not recollection.audience.startswith(private(""))
+    shows_peers = is_judged or is_among_several or settings.wording < SHORT_NAMES
     told = {
         "Second Thought": (RecordKind.SECOND_THOUGHT, recollection.second_thought),
         "Cortex Beliefs": (RecordKind.BELIEFS, format_beliefs(recollection.beliefs, called)),
-        "Peers": (RecordKind.PEERS, peers_shown(plan, recollection, settings)),
+        "Peers": (RecordKind.PEERS, format_peers(recollection.peers, called) if shows_peers else ""),
     }
     for heading, (kind, text) in told.items():
         if text:
@@ -174,17 +176,6 @@ def context_blocks(plan: Plan, recollection: Recollection, soul: SoulText, setti
     shown = _fenced(blocks, recollection.nonce)
     now = present(recollection, soul, settings.zone)
     return ({PRESENT: f"## {PRESENT}\n{now}"} if now else {}) | shown
-
-
-def peers_shown(plan: Plan, recollection: Recollection, settings: EngineSettings) -> str:
-    """Return what the ledger says of people: among several, and where one is to be judged. Pure."""
-    is_needed = "assess_peer" in plan.asked or not recollection.audience.startswith(private(""))
-    return format_peers(recollection.peers, _named(settings)) if is_needed or settings.wording < SHORT_NAMES else ""
-
-
-def _named(settings: EngineSettings) -> Callable[[str], str]:
-    """Return how a person's id is written: short, as in every other block, but in a turn that was kept before."""
-    return short_name if settings.wording >= SHORT_NAMES else str
 
 
 def shows_intuition(plan: Plan, recollection: Recollection) -> bool:

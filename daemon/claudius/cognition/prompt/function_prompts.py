@@ -19,11 +19,10 @@ from msgspec.structs import replace
 from claudius.cognition.acts import ACTS
 from claudius.cognition.asks import QUERY, SPEECH, Ask
 from claudius.cognition.history import feels, merged, section, tool_record
-from claudius.cognition.own_steps import answered
 from claudius.cognition.plan import EngineSettings, Plan
 from claudius.cognition.prompt.assembly import PRESENT, context_blocks, history, system_text
 from claudius.cognition.reply.tags import TOOL_USE
-from claudius.cognition.steps import STEPS
+from claudius.cognition.steps import STEPS, answered
 from claudius.cognition.working_memory import CORE, DEFAULT, ORDER, SUMMARY, MemoryEntry, WorkingMemory
 from claudius.errors import BadSoul
 from claudius.prompt import Prompt, RecordKind, data_line, fence, quoted

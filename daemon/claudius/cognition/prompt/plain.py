@@ -13,8 +13,7 @@ from typing import Any
 
 from claudius.cognition.history import heard_records, said_plainly, spoken_by, whole_text
 from claudius.cognition.plan import EngineSettings, Plan, soul_name
-from claudius.cognition.prompt.manifest import MANIFEST, tools_here
-from claudius.cognition.prompt.present import day_and_place, plan_line, present
+from claudius.cognition.prompt.present import MANIFEST, day_and_place, plan_line, present, tools_here
 from claudius.cognition.reply.tags import TOOL_USE
 from claudius.perception import Kind, Origin, private
 from claudius.prompt import Prompt, RecordKind, clear_nonce, data_line, fence

@@ -33,24 +33,23 @@ TOOL_CALL: Final = "tool_call"
 """How many models mark the use of a tool by themselves: read alike where the step is asked."""
 WISHES: Final = (TOOL_USE, TOOL_CALL)
 MONOLOGUE: Final = "internal_monologue"
-STEPS: Final[Mapping[str, str]] = {
-    "internal_monologue": "claudius.cognition.steps:MONOLOGUE",
-    "appraisal": "claudius.cognition.steps:APPRAISAL",
-    "acts": "claudius.cognition.steps:ACTS",
-    "tool_use": "claudius.cognition.steps:USE",
-    "external_dialogue": "claudius.cognition.steps:DIALOGUE",
-    "user_model_check": "claudius.cognition.steps.user_model:CHECK",
-    "user_model_update": "claudius.cognition.steps.user_model:UPDATE",
-    "model_change_note": "claudius.cognition.steps.user_model:NOTE",
-    "soul_state_check": "claudius.cognition.steps:STATE_CHECK",
-    "soul_state_update": "claudius.cognition.steps:STATE_UPDATE",
-    "mental_query": "claudius.cognition.steps:QUERY",
-    "action_choice": "claudius.cognition.steps:ACTION_CHOICE",
-    "assess_peer": "claudius.cognition.steps:ASSESSMENT",
-    "chosen_action": "claudius.cognition.steps:ACTION",
-}
-"""Every cognitive step: its tag → the import string of its `Step`. The parser knows these tags and no others."""
-TAGS: Final = tuple(STEPS)
+STEPS: Final = (
+    "internal_monologue",
+    "appraisal",
+    "acts",
+    "tool_use",
+    "external_dialogue",
+    "user_model_check",
+    "user_model_update",
+    "model_change_note",
+    "soul_state_check",
+    "soul_state_update",
+    "mental_query",
+    "action_choice",
+    "assess_peer",
+    "chosen_action",
+)
+"""The tag of every cognitive step, in order. The parser knows these and no others."""
 FOREIGN: Final = ("think", "thinking", "ant_thinking", "reasoning", "scratchpad", TOOL_CALL, "function_calls")
 """The tags with which models mark their own reasoning and tool calls."""
 
@@ -150,7 +149,7 @@ class Names(Struct, frozen=True):
     """A pattern for every such name with any separators between its words, in text prepared by `plain_form`."""
 
     @classmethod
-    def of(cls, tags: Iterable[str] = TAGS) -> Names:
+    def of(cls, tags: Iterable[str] = STEPS) -> Names:
         """Prepare the tags of every step. Pure. Raises: ValueError for a tag too long, or two that compare equal."""
         ours = dict.fromkeys((*tags, DIALOGUE))
         forms: dict[str, str] = {"externaldialog": DIALOGUE}

@@ -1,39 +1,47 @@
-"""Define what a cognitive step is, load it by its name, and define those that ship, but for the user model's.
+"""Define what a cognitive step is, and those that ship.
 
-A step is a `Step` in a module here, a text in `soul/steps/` and a line in `STEPS`, which stands where the parser reads
-it. The code says when it is asked, how its answer is stored, and what else it changes. What is said aloud has no effect
-here: its entry and utterance are made after the output ladder and gate judge it. Source: the pipeline design, section
-9; the cortex design, section 1.
+A step that ships is a `Step` here, a text in `soul/steps/` and a line in `STEPS`, which stands where the
+parser reads it. The code says when it is asked, how its answer is stored, and what else it changes. What is said aloud
+has no effect here: its entry and utterance are made after the output ladder and gate judge it.
+
+A step of the owner's own is a text in `soul/steps/` that a process names: asked in the turn, kept as a thought. Its
+answer is private like every section: the parser knows the tag, the ladder and the gate let none of it out. An answer of
+true may open another step (`after`). Source: the pipeline design, section 9; the cortex design, section 1; the doors
+design, section 1.
 """
 
 from __future__ import annotations
 
-import importlib
 import json
+import re
 from collections import Counter
-from collections.abc import Callable, Mapping
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
-from claudius.cognition.reply.parser import read_bool
+from claudius.cognition.reply.parser import Section, clean_note, clean_text, one_line, read_bool
 from claudius.cognition.reply.state_values import read_state
+from claudius.cognition.reply.tags import NAMES, Names, canonical
 from claudius.cognition.reply.tags import STEPS as STEPS
+from claudius.cognition.steps.user_model import Merged, merge_update
 from claudius.intent import ModelVersion, StateChange, Thought
 from claudius.ledger_types import Proposal
 from claudius.memory.ledger import MAX_TRUST_DELTA, clamp_trust
 from claudius.perception import SELF, Kind
 from claudius.prompt import short_name
-from claudius.psyche.appraisals import NOTHING as PLAIN
-from claudius.psyche.appraisals import read_appraisal
+from claudius.psyche.attend import ACTIONS, read_action, sign_named
 from claudius.psyche.context import APPRAISAL as APPRAISED
 from claudius.psyche.context import MOOD, MOOD_WORD
-from claudius.psyche.gate import ACTIONS, read_action, sign_named
+from claudius.psyche.state import NOTHING as PLAIN
+from claudius.psyche.state import read_appraisal
 from claudius.psyche_types import Appraisal
 from claudius.recollection import STATE_DEFAULTS, Entry, EntryType, Person, Recollection, StateKey
+from claudius.soul import SoulText, StepText
 
 
 class Situation(Struct, frozen=True, kw_only=True):
@@ -119,14 +127,6 @@ class Step(Struct, frozen=True, kw_only=True):
 
 PSYCHE_STEPS = ("chosen_action",)
 """Steps that the psyche asks, whatever a process lists; with the psyche off they are in no prompt."""
-
-
-@cache
-def step(name: str) -> Step:
-    """Load a step by its name. Raises: KeyError if it is unknown."""
-    module, _, attribute = STEPS[name].partition(":")
-    found: Step = getattr(importlib.import_module(module), attribute)
-    return found
 
 
 def _thought(reading: Reading) -> Effect:
@@ -222,8 +222,9 @@ ACTION_CHOICE = Step(name="action_choice")
 ACTION = Step(name="chosen_action", gate=always, effect=_chosen)
 
 
-def _is_due(situation: Situation) -> bool:
-    interval = situation.intervals.get("soul_state_check", 0)
+def _is_due(name: str, every: int, situation: Situation) -> bool:
+    """Ask at every so many turns: as often as the settings or the process say, else its own text."""
+    interval = situation.intervals.get(name, every)
     return interval > 0 and situation.number % interval == 0
 
 
@@ -264,8 +265,91 @@ def _updated(reading: Reading) -> Effect:
     return Effect(state=changes, changes={"soul_state": moved}, mood=mood)
 
 
-STATE_CHECK = Step(name="soul_state_check", gate=_is_due, effect=_checked)
+STATE_CHECK = Step(name="soul_state_check", gate=partial(_is_due, "soul_state_check", 0), effect=_checked)
 STATE_UPDATE = Step(name="soul_state_update", gate=always, after="soul_state_check", effect=_updated)
+
+
+class PortraitOutcome(Struct, frozen=True):
+    """The result of an update: `fate` is `none`, `missing`, `stored`, `same`, `unseen`, `unasked` or `refused:…`."""
+
+    fate: str
+    merged: Merged | None = None
+
+
+def _portrait_outcome(reading: Reading) -> PortraitOutcome:
+    """Judge the update of a reply. Pure."""
+    checks = reading.thoughts.get("user_model_check", ())
+    updates = reading.thoughts.get("user_model_update", ())
+    asked = "user_model_update" in reading.asked
+    if reading.person is None or not (checks and read_bool([check.content for check in checks])):
+        return PortraitOutcome("refused:check" if updates else "none")
+    if not asked:
+        return PortraitOutcome("unseen" if updates and not reading.seen else "unasked" if updates else "none")
+    if not updates:
+        return PortraitOutcome("missing")
+    current = reading.person.models[0]
+    merged = merge_update(
+        current.markdown,
+        [(update.section, update.content) for update in updates],
+        max_bytes=reading.model_bytes,
+        shrink_floor=reading.shrink_floor,
+        person=reading.person.person,
+    )
+    if merged.refused:
+        return PortraitOutcome(f"refused:{merged.refused}", merged)
+    return PortraitOutcome("same" if merged.markdown == current.markdown else "stored", merged)
+
+
+def _portrait_checked(reading: Reading) -> Effect:
+    """Keep the check as a memory; if it is true and no update follows, the memory says so."""
+    if reading.person is None:
+        return NOTHING
+    truth = read_bool([check.content for check in reading.thoughts["user_model_check"]])
+    fate = _portrait_outcome(reading).fate
+    entry = Entry(
+        entry_type=EntryType.MENTAL_QUERY,
+        content=f"Claudius judged whether the user model of {reading.person.name} needs a change: {str(truth).lower()}",
+        at=reading.recollection.now,
+        metadata={
+            "query": "user_model_check",
+            "person": reading.person.person,
+            "result": truth,
+            "shown": reading.person.models[0].version if reading.seen else None,
+            "update": fate,
+        },
+    )
+    told = {"user_model": {"person": reading.person.person, "result": fate}} if fate == "missing" else {}
+    return Effect(entries=(entry,), changes=told)
+
+
+def _portrait_updated(reading: Reading) -> Effect:
+    result = _portrait_outcome(reading)
+    if reading.person is None:
+        return NOTHING
+    if result.fate != "stored" or result.merged is None or result.merged.markdown is None:
+        return Effect(changes={"user_model": {"person": reading.person.person, "result": result.fate}})
+    current = reading.person.models[0]
+    notes = reading.thoughts.get("model_change_note", ())
+    version = ModelVersion(
+        person=current.person,
+        audience=current.audience,
+        version=current.version + 1,
+        markdown=result.merged.markdown,
+        note=clean_note(notes[0].content if notes else "") or f"updated {reading.person.name}",
+        suspect=result.merged.suspect,
+        name=reading.person.name,
+    )
+    told = {name: getattr(version, name) for name in ("person", "audience", "version", "note", "suspect")}
+    return Effect(model=version, changes={"user_model": {**told, "result": "stored"}})
+
+
+PORTRAIT_CHECK = Step(name="user_model_check", gate=attrgetter("person"), effect=_portrait_checked)
+"""Was something of the speaker learned? If so, the next turn shows their portrait, and this one may update it."""
+PORTRAIT_UPDATE = Step(
+    name="user_model_update", gate=attrgetter("person"), after="user_model_check", effect=_portrait_updated
+)
+PORTRAIT_NOTE = Step(name="model_change_note", gate=attrgetter("person"), after="user_model_check")
+"""One line on what shifted: the version's note, and its git commit message."""
 
 
 EACH = 5
@@ -308,3 +392,98 @@ def _assessed(reading: Reading) -> Effect:
 
 
 ASSESSMENT = Step(name="assess_peer", gate=_is_assessed_now, effect=_assessed)
+
+
+_SHIPPED = {
+    one.name: one
+    for one in (
+        MONOLOGUE, APPRAISAL, ACTS, USE, DIALOGUE, PORTRAIT_CHECK, PORTRAIT_UPDATE, PORTRAIT_NOTE, STATE_CHECK,
+        STATE_UPDATE, QUERY, ACTION_CHOICE, ASSESSMENT, ACTION,
+    )
+}  # fmt: skip
+
+
+def step(name: str) -> Step:
+    """Return a step that ships. Raises: KeyError if it is unknown."""
+    return _SHIPPED[name]
+
+
+VALUES = ("text", "bool", "line")
+LINE_CHARS = 400
+STEP = "step"
+"""The key of an entry's metadata under which a thought names the owner's step that it answers."""
+_NAME = re.compile(r"[a-z][a-z_]{1,38}")
+
+
+def unfit(name: str, soul: SoulText) -> str:
+    """Return why a process text cannot ask a step of the owner's own; empty if it can. Pure."""
+    worded = soul.steps.get(name)
+    if worded is None:
+        return f"there is no text steps/{name}.md that can be used"
+    if not _NAME.fullmatch(name) or canonical(name) in NAMES.tags:
+        return f"its tag is ours, or no tag: {name!r}"
+    if worded.value not in VALUES or worded.has_slots:
+        return f"only a function can ask it: its value is none of {', '.join(VALUES)}, or it has slots"
+    if worded.after and (worded.after not in soul.steps or soul.steps[worded.after].value != "bool"):
+        return f"its head: after: {worded.after!r} is no step whose value is bool"
+    way = [name]
+    while way[-1] not in way[:-1] and (check := soul.steps.get(way[-1])) and check.after:
+        way.append(check.after)
+    return f"its head: after: it waits for itself: {' → '.join(way)}" if way[-1] in way[:-1] else ""
+
+
+def names_of(soul: SoulText) -> Names:
+    """Return the tags that a reply may hold: ours, and those of the owner's steps. Pure."""
+    if "names" not in soul.derived:
+        own = [name for name in soul.steps if name not in STEPS and not unfit(name, soul)]
+        soul.derived["names"] = Names.of((*STEPS, *own)) if own else NAMES
+    found: Names = soul.derived["names"]
+    return found
+
+
+def step_of(name: str, soul: SoulText) -> Step:
+    """Return a step, shipped or the owner's. Raises: KeyError if it is unknown."""
+    if name in STEPS:
+        return step(name)
+    worded = soul.steps[name]
+    return Step(
+        name=name, gate=partial(_is_due, name, worded.every), after=worded.after or None, effect=partial(_noted, worded)
+    )
+
+
+def _noted(worded: StepText, reading: Reading) -> Effect:
+    checks = [one.content for one in reading.thoughts.get(worded.after, ())]
+    content = reading.thoughts[worded.name][0].content
+    if not content or (worded.after and not read_bool(checks)):
+        return NOTHING
+    at = reading.recollection.now
+    kind, verb = EntryType.INTERNAL_MONOLOGUE, f"noted {worded.name.replace('_', ' ')}"
+    return Effect(entries=(Entry(entry_type=kind, content=content, verb=verb, at=at, metadata={STEP: worded.name}),))
+
+
+def answered(kind: EntryType | None, about: Mapping[str, Any]) -> str:
+    """Return the owner's step that an entry answers; empty if it answers none. Pure."""
+    return str(about.get(STEP, "")) if kind is EntryType.INTERNAL_MONOLOGUE else ""
+
+
+def answer(worded: StepText, found: Sequence[Section]) -> Section:
+    """Read what was written for a step of the owner's own, as it is kept. Pure."""
+    text = clean_text(found[0].text)
+    if worded.value == "bool":
+        text = str(read_bool([one.text for one in found])).lower()
+    return Section(name=worded.name, text=one_line(text, LINE_CHARS) if worded.value == "line" else text)
+
+
+def placed(listed: Iterable[str], after: Mapping[str, str] = MappingProxyType({})) -> list[str]:
+    """Return every shipped step in its order, and each other one of `listed` behind the one it is listed behind. Pure.
+
+    `after`: other step → the check that it stands directly behind, whatever it is listed behind.
+    """
+    found, at = [*STEPS], 0
+    for name in sorted(listed, key=after.__contains__):
+        if name not in found:
+            check = after.get(name)
+            at = found.index(check) + 1 if check in found else at
+            found.insert(at, name)
+        at = found.index(name) + 1
+    return found

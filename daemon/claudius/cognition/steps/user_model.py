@@ -1,25 +1,18 @@
-"""user_model_check, _update and _change_note: what the soul learned about the speaker, kept in a guarded portrait.
+"""Guard the portrait of a person: merge an update by section or as a whole, refuse rewrites that lose too much. Pure.
 
-A true check shows the user model in the next turn, and enables an update in this one. `merge_update` merges an update
-by section or as a whole, and refuses rewrites that lose too much content. Source: the pipeline design, sections 2.2 and
-8; the security design, section 5, "Writes".
+Source: the pipeline design, sections 2.2 and 8; the security design, section 5, "Writes".
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from operator import attrgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from claudius.cognition.reply.parser import clean_note, read_bool
 from claudius.cognition.reply.tags import UNSEEN, escape_heads, is_structured, plain_form
-from claudius.cognition.steps import NOTHING, Effect, Reading, Step
-from claudius.intent import ModelVersion
 from claudius.prompt import short_name, valid
-from claudius.recollection import Entry, EntryType
 
 MAX_UPDATE_CHARS = 32_768
 MAX_UPDATES = 3
@@ -193,83 +186,3 @@ def _too_big(old: str, new: str, max_bytes: int) -> str | None:
     if len(parts) > MAX_SECTIONS:
         return "too_many_sections"
     return "too_big" if len(new.strip().encode()) > max_bytes else None
-
-
-class Outcome(Struct, frozen=True):
-    """The result of an update: `fate` is `none`, `missing`, `stored`, `same`, `unseen`, `unasked` or `refused:…`."""
-
-    fate: str
-    merged: Merged | None = None
-
-
-def outcome(reading: Reading) -> Outcome:
-    """Judge the update of a reply. Pure."""
-    checks = reading.thoughts.get("user_model_check", ())
-    updates = reading.thoughts.get("user_model_update", ())
-    asked = "user_model_update" in reading.asked
-    if reading.person is None or not (checks and read_bool([check.content for check in checks])):
-        return Outcome("refused:check" if updates else "none")
-    if not asked:
-        return Outcome("unseen" if updates and not reading.seen else "unasked" if updates else "none")
-    if not updates:
-        return Outcome("missing")
-    current = reading.person.models[0]
-    merged = merge_update(
-        current.markdown,
-        [(update.section, update.content) for update in updates],
-        max_bytes=reading.model_bytes,
-        shrink_floor=reading.shrink_floor,
-        person=reading.person.person,
-    )
-    if merged.refused:
-        return Outcome(f"refused:{merged.refused}", merged)
-    return Outcome("same" if merged.markdown == current.markdown else "stored", merged)
-
-
-def _checked(reading: Reading) -> Effect:
-    """Keep the check as a memory; if it is true and no update follows, the memory says so."""
-    if reading.person is None:
-        return NOTHING
-    truth = read_bool([check.content for check in reading.thoughts["user_model_check"]])
-    fate = outcome(reading).fate
-    entry = Entry(
-        entry_type=EntryType.MENTAL_QUERY,
-        content=f"Claudius judged whether the user model of {reading.person.name} needs a change: {str(truth).lower()}",
-        at=reading.recollection.now,
-        metadata={
-            "query": "user_model_check",
-            "person": reading.person.person,
-            "result": truth,
-            "shown": reading.person.models[0].version if reading.seen else None,
-            "update": fate,
-        },
-    )
-    told = {"user_model": {"person": reading.person.person, "result": fate}} if fate == "missing" else {}
-    return Effect(entries=(entry,), changes=told)
-
-
-def _updated(reading: Reading) -> Effect:
-    result = outcome(reading)
-    if reading.person is None:
-        return NOTHING
-    if result.fate != "stored" or result.merged is None or result.merged.markdown is None:
-        return Effect(changes={"user_model": {"person": reading.person.person, "result": result.fate}})
-    current = reading.person.models[0]
-    notes = reading.thoughts.get("model_change_note", ())
-    version = ModelVersion(
-        person=current.person,
-        audience=current.audience,
-        version=current.version + 1,
-        markdown=result.merged.markdown,
-        note=clean_note(notes[0].content if notes else "") or f"updated {reading.person.name}",
-        suspect=result.merged.suspect,
-        name=reading.person.name,
-    )
-    told = {name: getattr(version, name) for name in ("person", "audience", "version", "note", "suspect")}
-    return Effect(model=version, changes={"user_model": {**told, "result": "stored"}})
-
-
-CHECK = Step(name="user_model_check", gate=attrgetter("person"), effect=_checked)
-UPDATE = Step(name="user_model_update", gate=attrgetter("person"), after="user_model_check", effect=_updated)
-NOTE = Step(name="model_change_note", gate=attrgetter("person"), after="user_model_check")
-"""One line on what shifted: the version's note, and its git commit message."""

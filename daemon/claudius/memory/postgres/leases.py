@@ -25,7 +25,18 @@ from claudius import errors
 from claudius.decoding import decoder
 from claudius.errors import ProviderError, StaleTurn, TryAgain
 from claudius.foreign import unquoted
-from claudius.memory.database import Core, Cursor, Database, Row, StorePlace, Writer
+from claudius.memory.database import (
+    Core,
+    Cursor,
+    Database,
+    Row,
+    StorePlace,
+    Writer,
+    dump,
+    parse,
+    parse_strings,
+    struct_of,
+)
 from claudius.memory.leases import (
     AskedToForget,
     ForgettingStore,
@@ -37,7 +48,6 @@ from claudius.memory.leases import (
 )
 from claudius.memory.postgres.connection import PostgresDatabase, parameters
 from claudius.memory.postgres.schema import too_old
-from claudius.memory.rows import dump, parse, parse_strings, struct_of
 from claudius.memory.store import Store
 from claudius.perception import Place
 from claudius.prompt import valid

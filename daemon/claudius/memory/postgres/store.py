@@ -31,7 +31,18 @@ from claudius.home import shipped
 from claudius.intent import Call, Intent, Utterance
 from claudius.memory.calls import CallStore
 from claudius.memory.codes import CodeStore
-from claudius.memory.database import Core, Database, Row, StorePlace, Writer, in_thread, load_queries
+from claudius.memory.database import (
+    Core,
+    Database,
+    Row,
+    StorePlace,
+    Writer,
+    dump,
+    dump_valid,
+    in_thread,
+    load_queries,
+    stamp,
+)
 from claudius.memory.erasing import Probes
 from claudius.memory.erasure import Beyond, ErasureStore
 from claudius.memory.inbox import (
@@ -60,7 +71,6 @@ from claudius.memory.postgres.schema import check_identity, is_empty, known, pre
 from claudius.memory.postgres.session import translate
 from claudius.memory.recall import RecallLimits
 from claudius.memory.records import Records
-from claudius.memory.rows import dump, dump_valid, stamp
 from claudius.memory.search import ROWS, Needles, plain
 from claudius.memory.sqlite.schema import empty_database, load_migrations
 from claudius.memory.store import Store, Unfinished

@@ -16,11 +16,10 @@ from msgspec import Struct
 from claudius.errors import RowInvalid, StoreError, StoreFull, StoreReadOnly
 from claudius.home import shipped
 from claudius.memory.codes import CodeStore
-from claudius.memory.database import Core, Database, load_queries
+from claudius.memory.database import EVERY_NETWORK, Core, Database, Decoding, dump, load_queries, stamp
 from claudius.memory.erasure import ErasureStore
-from claudius.memory.inbox import EVERY_NETWORK, accept_one, perception_of
+from claudius.memory.inbox import accept_one, perception_of
 from claudius.memory.records import Records
-from claudius.memory.rows import Decoding, dump, stamp
 from claudius.memory.sqlite.backups import back_up, backups_of
 from claudius.memory.sqlite.file import ONCE_KIB, open_reader, open_writer, pragma, siblings, vacuum
 from claudius.memory.sqlite.schema import (

@@ -90,6 +90,8 @@ def reply(request: Request, lines: Lines, env: str = ".env") -> str:
     occasions, recalled = _occasions(seen, lines, deeds, wish)
     asked = {"internal_monologue", "tool_use"} & asked if wish else asked - {"tool_use"}
     values = _values(seen, lines, deeds) | {"recalled": recalled, "env": env}
+    if [one for name in occasions for group in lines.sections[name].groups for one in group if "$known" in one]:
+        values["known"] = "\n".join([reads.quoted(line, 500) for line in seen.document.splitlines()])
     lands = "" if reads.is_question(seen.message) else lines.words.appraises.get(occasions[0].partition(",")[0], "")
     steps = {
         f'internal_monologue verb="{choose(lines.words.thinks, {}, seed)}"': " ".join(
@@ -153,7 +155,6 @@ def _values(seen: reads.ReadRequest, lines: Lines, deeds: reads.Deeds) -> dict[s
         "present": seen.present,
         "due": reads.quoted(seen.due, 300),
         "limits": "; ".join([reads.quoted(reads.told_of(one, lines), 160) for one in seen.limits]),
-        "known": "\n".join([reads.quoted(line, 500) for line in seen.document.splitlines()]),
         "plans": "\n".join([f"- {one}: {reads.quoted(text, 160)}" for one, text in reversed(seen.plans.items())]),
         "about": reads.quoted(deeds.about, 160),
     }

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
+from functools import cached_property
 from math import ceil
 from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
@@ -68,10 +69,15 @@ class ReadRequest:
         self.used = found.get(RecordKind.TOOL, {})
         here = "".join(re.findall(r"^Tools here: (.*)\.$", request.tail, re.MULTILINE))
         self.tools = [one.partition(" ")[0] for one in here.split(", ")]
-        self.document, self.is_first = request.known, request.is_first
+        self._known, self.is_first = request.known, request.is_first
         self.limits = [text for text in self.known.values() if lines.patterns["limit"].search(text)][:6]
         asked = filter(None, map(lines.patterns["forget"].match, self.said))
         self.gone = [words for one in asked if (words := {*stemmed(one[1])})]
+
+    @cached_property
+    def document(self) -> str:
+        """Who the speaker is to the soul: read from its store only where a line asks for it."""
+        return self._known()
 
 
 def _shorts(found: Mapping[str, Mapping[str, Any]], kind: str) -> dict[str, str]:

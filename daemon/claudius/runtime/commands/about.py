@@ -16,9 +16,9 @@ from claudius.cognition.steps.user_model import merge_update
 from claudius.cognition.timing import known_zone
 from claudius.decoding import decoder
 from claudius.memory.codes import OpenCode
+from claudius.memory.facts import greeted, place_of
+from claudius.memory.facts import told as told_of
 from claudius.memory.forgotten import OfTheirs
-from claudius.memory.knowledge import greeted, place_of
-from claudius.memory.knowledge import told as told_of
 from claudius.memory.seen import ERASED
 from claudius.perception import SELF, Perception, Place, given_in, private, shared
 from claudius.receipts import repeated, said_at

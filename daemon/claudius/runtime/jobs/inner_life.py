@@ -12,8 +12,8 @@ from claudius.cognition.timing import Timing
 from claudius.config import DaimonSettings
 from claudius.memory.turns import Quiet
 from claudius.perception import SELF, InternalExtra, Kind, Origin, Perception, ScheduledExtra, TickExtra
-from claudius.psyche.arcs import advance_arcs
 from claudius.psyche.bands import arc_band, numbers_bands
+from claudius.psyche.change import advance_arcs
 from claudius.psyche.state import advance
 from claudius.psyche_types import Edge, Psyche
 from claudius.runtime.jobs import Job, Tools, calls_left
