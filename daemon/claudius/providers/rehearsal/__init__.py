@@ -91,7 +91,7 @@ def reply(request: Request, lines: Lines, env: str = ".env") -> str:
     asked = {"internal_monologue", "tool_use"} & asked if wish else asked - {"tool_use"}
     values = _values(seen, lines, deeds) | {"recalled": recalled, "env": env}
     if [one for name in occasions for group in lines.sections[name].groups for one in group if "$known" in one]:
-        values["known"] = "\n".join([reads.quoted(line, 500) for line in seen.document.splitlines()])
+        values["known"] = "\n".join([reads.quoted(line, 500) for line in seen.document().splitlines()])
     lands = "" if reads.is_question(seen.message) else lines.words.appraises.get(occasions[0].partition(",")[0], "")
     steps = {
         f'internal_monologue verb="{choose(lines.words.thinks, {}, seed)}"': " ".join(
@@ -112,10 +112,9 @@ def reply(request: Request, lines: Lines, env: str = ".env") -> str:
 
 def _occasions(seen: reads.ReadRequest, lines: Lines, deeds: reads.Deeds, wish: reads.Act) -> tuple[list[str], str]:
     """Return the sections of the lines that a turn calls for, in speaking order, and what memory says to it."""
-    if wish or seen.used or seen.is_inner:
-        tool = (wish or seen.used).get("tool")
-        name = f"told by {tool}" if wish or seen.used.get("state") == "done" else "no tool"
-        name = name if tool else "due" if seen.due else "elsewhere"
+    if (used := wish or seen.used) or seen.is_inner:
+        name = f"told by {used.get('tool')}" if wish or used.get("state") == "done" else "no tool"
+        name = name if used else "due" if seen.due else "elsewhere"
         shown = reads.quoted(reads.text_of(seen.used).replace(MARK, " "), 600)
         return [name if name in lines.sections else "told by a tool"], shown
     first = ["unattached"] if seen.is_first else []

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
-from functools import cached_property
+from functools import cache
 from math import ceil
 from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
@@ -69,15 +69,9 @@ class ReadRequest:
         self.used = found.get(RecordKind.TOOL, {})
         here = "".join(re.findall(r"^Tools here: (.*)\.$", request.tail, re.MULTILINE))
         self.tools = [one.partition(" ")[0] for one in here.split(", ")]
-        self._known, self.is_first = request.known, request.is_first
+        self.document, self.is_first = cache(request.known), request.is_first  # a read of the store
         self.limits = [text for text in self.known.values() if lines.patterns["limit"].search(text)][:6]
-        asked = filter(None, map(lines.patterns["forget"].match, self.said))
-        self.gone = [words for one in asked if (words := {*stemmed(one[1])})]
-
-    @cached_property
-    def document(self) -> str:
-        """Who the speaker is to the soul: read from its store only where a line asks for it."""
-        return self._known()
+        self.gone = [it for one in map(lines.patterns["forget"].match, self.said) if one and (it := {*stemmed(one[1])})]
 
 
 def _shorts(found: Mapping[str, Mapping[str, Any]], kind: str) -> dict[str, str]:
@@ -225,7 +219,7 @@ def recall(seen: ReadRequest, lines: Lines, cue: str) -> tuple[str, str]:
 def _candidates(seen: ReadRequest, lines: Lines) -> Iterator[tuple[str, str, frozenset[str], str]]:
     """Yield what may answer, and no secret: whose it is in form and name, its stems, and how it is read out."""
     forms = lines.words.recalled
-    for kept in re.findall(r"^- (?:p\d+ )?(.+?)(?: \([fm]\d+\))?$", seen.document, re.MULTILINE):
+    for kept in re.findall(r"^- (?:p\d+ )?(.+?)(?: \([fm]\d+\))?$", seen.document(), re.MULTILINE):
         yield "known", "", frozenset(stemmed(kept)), say(forms["known"], {"words": quoted(told_of(kept, lines), 240)})
     for line in [*[{"text": text, "from": seen.who} for text in reversed(seen.said)], *seen.remembered]:
         by, text, when, ago = [str(line.get(key, "")) for key in ("from", "text", "when", "ago")]
