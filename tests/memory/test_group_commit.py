@@ -77,7 +77,7 @@ async def test_who_is_cancelled_reads_to_the_end(home: Home, monkeypatch: pytest
             found.append(db.connection.execute("SELECT 1").fetchone()[0])
 
         monkeypatch.setattr(people, "knowledge_of", slow)
-        reading = asyncio.create_task(store.people.known_in(heard()))
+        reading = asyncio.create_task(store.people.known_of(heard().person, NOW))
         await reads.wait()
         reading.cancel()
         await asyncio.sleep(0)
