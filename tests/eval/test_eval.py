@@ -481,6 +481,7 @@ async def test_eval_suites_for_a_key_over_the_wire(home: Home) -> None:
         env: Mapping[str, str] = {
             "CLAUDIUS_OPENAI_BASE_URL": f"{server.url}/v1",
             "CLAUDIUS_OPENAI_MODEL": "claude-loopback",
+            "CLAUDIUS_OPENAI_PROFILE": "full",
             "CLAUDIUS_OPENAI_CONTEXT_TOKENS": "200000",
         }
         asked = EvalRequest(
