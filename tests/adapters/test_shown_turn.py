@@ -33,10 +33,12 @@ CALLS = {"slack": ("conversations.history", "conversations.replies"), "discord":
 
 
 async def reads(side: Side) -> int:
-    """Count the calls so far that read what stands above a message; others look whether we hear everything."""
+    """Count the calls so far that read what stands above a message; others read what was missed (`inclusive`)."""
     world: Any = side.stage.world  # type: ignore[attr-defined] - both have one
     calls = [call for name in CALLS[side.stage.name] for call in await world.calls(name)]
-    return sum("latest" in one.arguments if side.stage.name == "slack" else "before" in one.where for one in calls)
+    if side.stage.name == "slack":
+        return sum("latest" in one.arguments and "inclusive" not in one.arguments for one in calls)
+    return sum("before" in one.where for one in calls)
 
 
 async def show(side: Side, text: str, words: str) -> tuple[str, str]:

@@ -242,7 +242,7 @@ async def test_fr_cx_07_an_inline_assessment_is_recorded_like_a_cycles(home: Hom
 
     assert found
     assert [(one["trust"], one["author"]) for one in found["assessments"]] == [(3, "inline")]
-    assert found["assessments"][0]["sources"] == [f"private:{ANA}"]
+    assert list(found["assessments"][0]["sources"]) == [f"private:{ANA}"]
     assert [one["peer_id"] for one in told] == [ANA]
 
 

@@ -412,7 +412,7 @@ def change_of(turn: str, inputs: Mapping[str, Any], person: str, traits: tuple[f
             matches=tuple((arc, match) for arc, match in inputs["matches"]),
             birth=born if inputs["born"] else None,
         ),
-        max_arcs=inputs["born"] or subjects.MOST,
+        max_arcs=inputs["born"] or subjects.MOST_ARCS,
         compiled=Kernel(*traits),
         outcome=inputs["outcome"],
         appraisals=tuple(

@@ -22,6 +22,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from claudius.decoding import decoder
 from claudius.errors import (
     AuthFailed,
     BadRequest,
@@ -249,7 +250,7 @@ def priced(usage: Usage, model: str, where: str, *, write_1h_tokens: int = 0) ->
 @lru_cache(maxsize=64)
 def _rates(model: str, where: str) -> _Rates | None:
     """Look a price up in the list that `tests/price_table.py` makes: 2 ms, and the list is not kept."""
-    places = msgspec.json.decode(Path(__file__).with_name("prices.json").read_bytes(), type=_Prices).places
+    places = decoder(_Prices).decode(Path(__file__).with_name("prices.json").read_bytes()).places
     by_url = (place for place in places.values() if re.match(place.url, where))
     place = next(by_url, None) if "://" in where else places.get(where)
     if place is None:
