@@ -319,12 +319,16 @@ def test_examples_run(name: str, tmp_path: Path) -> None:
     `…` in the shown lines stands for anything. A command must succeed unless `|| true` says that it need not.
     """
     machine = Machine(tmp_path)
-    for command, shown in _typed(_text(name)):
-        ran = machine.run("-euo", "pipefail", "-c", command, command="bash")
+    try:
+        for command, shown in _typed(_text(name)):
+            ran = machine.run("-euo", "pipefail", "-c", command, command="bash")
 
-        assert ran.code == 0, f"$ {command}\n{ran.shown}"
-        if shown:
-            assert re.fullmatch(_pattern(shown), ran.shown.strip(), re.DOTALL), f"$ {command}\n{ran.shown}"
+            assert ran.code == 0, f"$ {command}\n{ran.shown}"
+            if shown:
+                assert re.fullmatch(_pattern(shown), ran.shown.strip(), re.DOTALL), f"$ {command}\n{ran.shown}"
+    finally:  # a soul that goes on holds the ports that the page names
+        for home in (machine.user / "souls").glob("*"):
+            machine.run("--home", str(home), "daemon", "stop")
 
 
 def _typed(text: str) -> Iterator[tuple[str, str]]:
