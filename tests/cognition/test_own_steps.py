@@ -151,6 +151,21 @@ def test_a_name_that_looks_like_a_tag_of_ours_is_refused(home: Home) -> None:
         (home.soul / "steps" / f"{name}.md").unlink()
 
 
+def test_two_names_that_look_alike_are_both_refused(home: Home) -> None:
+    """`daymood` and `day_mood` compare equal in a reply: `soul check` says so, and no turn fails."""
+    for name in ("daymood", "day_mood"):
+        own(home, name)
+    process(home, '"*", "daymood", "day_mood"')
+
+    soul = SoulSource(home.soul, shipped("soul"), STEPS).current()
+
+    assert [one["detail"] for one in checked(home)["problems"]] == [
+        "its tag looks like that of steps/day_mood.md: rename one"
+    ]
+    assert {"daymood", "day_mood"} <= soul.steps.keys()
+    assert names_of(soul) is NAMES
+
+
 def test_pipeline_steps_may_send_it_to_another_model(home: Home) -> None:
     """A step of the owner's own is a step that `pipeline.steps` may name."""
     own(home, "weather")

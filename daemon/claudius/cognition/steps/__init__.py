@@ -422,6 +422,8 @@ def unfit(name: str, soul: SoulText) -> str:
         return f"there is no text steps/{name}.md that can be used"
     if not _NAME.fullmatch(name) or canonical(name) in NAMES.tags:
         return f"its tag is ours, or no tag: {name!r}"
+    if twins := [one for one in soul.steps if one not in (*STEPS, name) and canonical(one) == canonical(name)]:
+        return f"its tag looks like that of steps/{twins[0]}.md: rename one"
     if worded.value not in VALUES or worded.has_slots:
         return f"only a function can ask it: its value is none of {', '.join(VALUES)}, or it has slots"
     if worded.after and (worded.after not in soul.steps or soul.steps[worded.after].value != "bool"):
