@@ -590,11 +590,13 @@ def test_doctor_names_a_program_without_a_token(tmp_path: Path) -> None:
     """A table `perceive.NAME` without its token wakes nothing; with it, nothing is said."""
     machine = Machine(tmp_path)
     machine.ok("config", "set", "log.level", "INFO")
-    (machine.home / "config.toml").write_text("[perceive.ci]\n[perceive.bell]\n")
+    (machine.home / "config.toml").write_text("[perceive.ci]\n[perceive.bell]\n[perceive.cron-job]\n")
 
     asked = machine.run("doctor", "--json", env={"CLAUDIUS_PERCEIVE_TOKEN_BELL": "b" * 40})
 
-    assert [one["name"] for one in asked.json["checks"] if "token" in one["detail"]] == ["perceive.ci"]
+    found = {one["name"]: one["fix"] for one in asked.json["checks"] if "token" in one["detail"]}
+    assert found.keys() == {"perceive.ci", "perceive.cron-job"}
+    assert "CRON-JOB" not in found["perceive.cron-job"], "a line of .env that cannot be read: no command runs with it"
 
 
 def test_doctor_tells_once_what_is_wrong_with_the_settings(tmp_path: Path) -> None:

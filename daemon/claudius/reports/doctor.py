@@ -167,6 +167,8 @@ def _configuration(home: Home) -> Iterator[Check]:
             yield Check(network, ok=False, detail=detail, fix=fix)
     for name in [name for name, token in perceive_tokens(loaded).items() if not token]:
         fix = f"put CLAUDIUS_PERCEIVE_TOKEN_{name.upper()}=… into .env"
+        if not name.replace("_", "").isalnum():  # .env would not be read with such a line in it
+            fix = "call it [perceive.NAME] with a NAME of letters, digits and _, then set its token in .env"
         yield Check(f"perceive.{name}", ok=False, detail="it has no token, so it can wake nothing", fix=fix)
     yield from exchanged_tokens(loaded)
     yield from own_servers(loaded)
