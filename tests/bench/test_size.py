@@ -27,5 +27,5 @@ async def test_a_turn_leaves_four_kilobytes_at_most_in_a_workspace_of_any_size(
     many = await size.year(tmp_path / "many", VISITS, size.MANY)
 
     assert few.turns == many.turns
-    assert many.kb_a_turn <= size.BUDGET_KB
+    assert many.kb_a_turn <= size.bound("P14.turn").floor
     assert many.bytes <= size.FLAT.floor * few.bytes
