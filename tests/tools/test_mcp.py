@@ -87,6 +87,12 @@ async def test_a_server_that_misbehaves_costs_its_own_call_alone(hands: McpHands
     assert [line.endswith(" answered") for line in asked] == [False, False, False, True], asked
 
 
+async def test_what_a_server_asks_is_not_held_without_a_bound(hands: McpHands, tmp_path: Path) -> None:
+    """One that asks and asks, and does not listen, is read no further; once it listens, its call ends well."""
+    assert await _used(hands, "pesters", tmp_path) == "3 tools | 2: hi"
+    assert int((tmp_path / "pesters").read_text("utf-8").split()[-1]) < 8_000
+
+
 async def _answer(request: web.Request) -> web.Response:
     """Answer as a server over HTTP: its tool gives as many characters as its argument says."""
     if request.method != "POST" or "id" not in (asked := await request.json()):

@@ -27,8 +27,12 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 from mcp_types import (
     CONNECTION_CLOSED,
+    METHOD_NOT_FOUND,
     CallToolResult,
+    ErrorData,
+    JSONRPCError,
     JSONRPCNotification,
+    JSONRPCRequest,
     JSONRPCResponse,
     PaginatedRequestParams,
     jsonrpc_message_adapter,
@@ -167,10 +171,11 @@ class McpConnection:
         if scope := self.calls.get(call):
             scope.cancel()
 
-    def noticed(self, item: SessionMessage | Exception) -> SessionMessage | None:
-        """Return what goes on to the session, which refuses what a server asks for; None for news. Raises: Cut.
+    def noticed(self, item: SessionMessage | Exception) -> SessionMessage | JSONRPCError | JSONRPCResponse | None:
+        """Return what goes on to the session, or back to the server; None for news. Raises: Cut.
 
-        Bad definitions are dropped here one by one, because the session would drop all of them for one.
+        What a server asks for is refused here, one after the other: the session would hold all of it at once. Bad
+        definitions are dropped one by one, because it would drop all of them for one.
         """
         if isinstance(item, Exception):
             raise item if isinstance(item, Cut) else Cut("it wrote what is no message")
@@ -179,6 +184,11 @@ class McpConnection:
             if message.method == "notifications/tools/list_changed":
                 self._hands.say({"server": self.name, "changed": True})
             return None
+        if isinstance(message, JSONRPCRequest):
+            if message.method == "ping":
+                return JSONRPCResponse(jsonrpc="2.0", id=message.id, result={})
+            refusal = ErrorData(code=METHOD_NOT_FOUND, message="not offered")
+            return JSONRPCError(jsonrpc="2.0", id=message.id, error=refusal)
         if isinstance(message, JSONRPCResponse) and isinstance(tools := message.result.get("tools"), list):
             message.result["tools"] = list(self._good(tools))
         return item
@@ -257,8 +267,11 @@ async def _guarded(server: McpConnection, transport: Any) -> AsyncIterator[Strea
             async with into:
                 try:
                     async for item in read:
-                        if passed := server.noticed(item):
+                        passed = server.noticed(item)
+                        if isinstance(passed, SessionMessage):
                             await into.send(passed)
+                        elif passed:
+                            await write.send(SessionMessage(passed))
                 except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                     pass
                 except Cut as error:
