@@ -23,7 +23,6 @@ from claudius.providers.chain import Chain
 from claudius.providers.scripted import Line, Scripted
 from claudius.testing.alive import alive
 from claudius.tool import Tool, ToolClass
-from claudius.tools.look import clock
 from driven import reply
 from tree import REPOSITORY
 
@@ -58,7 +57,12 @@ def queries() -> Iterator[str]:
     yield from (rule["expr"] for rule in rules())
 
 
-CLOCK = Tool(name="clock", purpose="Tell the time.", cls=ToolClass.LOOK, schema={"type": "object"}, run=clock)
+async def noon(_args: object, _call: object) -> str:
+    """Tell the time."""
+    return "Noon."
+
+
+CLOCK = Tool(name="clock", purpose="Tell the time.", cls=ToolClass.LOOK, schema={"type": "object"}, run=noon)
 
 
 @pytest.fixture

@@ -97,11 +97,11 @@ def test_a_step_that_a_process_names_is_not_called_unused(tmp_path: Path) -> Non
     for folder in ("steps", "processes"):
         (machine.home / "soul" / folder).mkdir(parents=True, exist_ok=True)
     for name in ("confide", "forgotten"):
-        (machine.home / "soul" / "steps" / f"{name}.md").write_text("Say what you would confide.\n")
+        (machine.home / "soul" / "steps" / f"{name}.md").write_text('+++\ntag = "b o l d"\n+++\nSay it.\n')
     head = '+++\nsteps = ["internal_monologue", "confide", "external_dialogue"]\n+++\n'
     (machine.home / "soul" / "processes" / "shop.md").write_text(f"{head}A shop.\n\n## confide\nMore.\n")
 
     shown = machine.run("soul", "check").stdout.splitlines()
 
     assert [line.partition(": ")[0].rpartition("/")[2] for line in shown if "is unused" in line] == ["forgotten.md"]
-    assert [line for line in shown if "confide.md" in line and "`tag`" in line]
+    assert [line for line in shown if "confide.md" in line and "tag is" in line]
