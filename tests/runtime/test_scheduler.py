@@ -327,3 +327,21 @@ async def test_the_bell_rings_when_it_was_told_and_can_be_told_anew() -> None:
     bell.close()
 
     assert rang == [1]
+
+
+async def test_a_time_out_in_what_is_due_is_told_and_not_tried_at_once_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before the first turn the wait ends with a TimeoutError of its own: that of a job is none."""
+    looks = 0
+
+    async def late(*_: Any) -> float:
+        nonlocal looks
+        looks += 1
+        raise TimeoutError if looks == 1 else AssertionError("it looked again at once")
+
+    monkeypatch.setattr(clockwork, "tick", late)
+    nobody: Any = None
+
+    with pytest.raises(TimeoutError):
+        await clockwork.keep_time(nobody, nobody, asyncio.Event())

@@ -119,8 +119,9 @@ async def keep_time(mind: Mind, wake: Callable[[str], None], planned: asyncio.Ev
             return LOOK_S
 
     while not planned.is_set():  # the timer's library is loaded with the first turn: a start is quick and small
+        wait_s = await due_in_s()  # outside: what it raises is told
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(await due_in_s()):
+            async with asyncio.timeout(wait_s):
                 await planned.wait()
     bell = await open_bell(planned.set)
     try:
