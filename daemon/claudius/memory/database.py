@@ -190,7 +190,9 @@ async def in_thread(work: Callable[..., T], *words: Any) -> T:
     try:
         return await asyncio.shield(doing)
     except asyncio.CancelledError:
-        await asyncio.wait([doing])
+        while not doing.done():  # it may be cancelled twice
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([doing])
         if not doing.cancelled():
             doing.exception()  # marks it as retrieved
         raise
