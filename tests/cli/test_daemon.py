@@ -296,6 +296,8 @@ def test_the_log_is_followed_across_its_rotation(tmp_path: Path) -> None:
 
     assert (first, before, after) == ("three", ["half", "five"], "six")
     assert list(log_lines(tmp_path / "claudius.log.1", 2, follows=False)) == ["half", "five"]
+    with pytest.raises(IsADirectoryError):  # what cannot be read is said, and is no empty log
+        next(log_lines(tmp_path, 2, follows=False))
 
 
 def test_the_log_holds_no_words_of_anybody(tmp_path: Path) -> None:

@@ -211,7 +211,12 @@ def _launched(launched: Launched, home: Home, *, as_json: bool) -> int:
 
 
 def log_lines(path: Path, count: int | None, *, follows: bool) -> Iterator[str]:
-    """Yield the last `count` lines of a log, or all; if it `follows`, then each new one, across the file's rotation."""
+    """Yield the last `count` lines of a log, or all; if it `follows`, then each new one, across the file's rotation.
+
+    Raises: OSError if it cannot be read.
+    """
+    if path.exists():
+        path.open("rb").close()  # `tail` would say so only to its own stderr
     argv = ["tail", "-n", "+1" if count is None else str(count), *(["-F"] if follows else []), str(path)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as tail:
         assert tail.stdout  # noqa: S101 - opened above
