@@ -110,9 +110,13 @@ def remembered(town: Town, home: Home) -> Iterator[str]:
 
 
 def failed(script: Script, home: Home) -> Iterator[str]:
-    """Tell which turn failed by itself: whatever a model says, in a life without kills every reply comes to words."""
+    """Tell which turn failed by itself: whatever a model says, every reply comes to words.
+
+    Not so in a life with kills, or where the row of a conversation is damaged.
+    """
+    is_excused = bool(script.kills) or any(one.table == "conversation" for one in script.damages)
     with closing(sqlite3.connect(f"file:{quote(str(home.database))}?mode=ro", uri=True)) as db:
-        for (turn,) in db.execute(_FAILED) if not script.kills else ():
+        for (turn,) in () if is_excused else db.execute(_FAILED):
             yield f"O1: turn {turn} was given up, and nothing was killed"
 
 
