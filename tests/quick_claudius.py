@@ -33,6 +33,7 @@ def commits_and_dies(file: Path) -> None:
     commit = TurnStore.commit
 
     async def dying(store: TurnStore, intent: Intent) -> Intent:
+        """Commit, and die before or after it as the file says."""
         at = file.read_text("utf-8") if file.exists() else ""
         if at != "before commit":
             intent = await commit(store, intent)

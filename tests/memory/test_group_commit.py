@@ -72,6 +72,7 @@ async def test_who_is_cancelled_reads_to_the_end(home: Home, monkeypatch: pytest
         reads, gate, found, loop = asyncio.Event(), threading.Event(), list[int](), asyncio.get_running_loop()
 
         def slow(db: Database, *_: object) -> None:
+            """Read for as long as the gate is shut."""
             loop.call_soon_threadsafe(reads.set)
             gate.wait()
             found.append(db.connection.execute("SELECT 1").fetchone()[0])

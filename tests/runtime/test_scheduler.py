@@ -336,6 +336,7 @@ async def test_a_time_out_in_what_is_due_is_told_and_not_tried_at_once_for_ever(
     looks = 0
 
     async def late(*_: Any) -> float:
+        """Raise what a job may raise."""
         nonlocal looks
         looks += 1
         raise TimeoutError if looks == 1 else AssertionError("it looked again at once")
