@@ -190,8 +190,9 @@ def once(agent: Agent, text: str) -> tuple[float, float]:
 
 def _message(number: int) -> str:
     """Return the n-th message of a sitting; every fifth of the first hundred tells a fact. Pure."""
-    fact = f" The number of my {THINGS[number // 5 - 1]} is {_code(number // 5)}." if not number % 5 else ""
-    return script.message(number) + (fact if number <= 5 * len(THINGS) else "")
+    fact, rest = divmod(number, 5)
+    told = f" The number of my {THINGS[fact - 1]} is {_code(fact)}." if not rest and fact <= len(THINGS) else ""
+    return script.message(number) + told
 
 
 def middle(samples: Sequence[float], unit: str, digits: int = 0) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -178,3 +179,25 @@ async def test_a_writer_that_hangs_is_a_store_that_does_not_write(home: Home, mo
 
     assert not report.is_well
     assert "was not written" in report.facts.store
+
+
+async def test_whoever_stops_waits_for_what_reads_beside_the_store(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A start that is stopped at once closes its connection after the thread that reads on it (SIGSEGV)."""
+    reads, gate, ended, loop = asyncio.Event(), threading.Event(), list[str](), asyncio.get_running_loop()
+
+    def slow(*_: object) -> None:
+        """Read for as long as the gate is shut."""
+        loop.call_soon_threadsafe(reads.set)
+        gate.wait()
+        ended.append("read")
+
+    async with alive(home, Scripted()) as soul:
+        monkeypatch.setattr("claudius.runtime.health.read", slow)
+        looking = asyncio.create_task(soul.server.health.look(0.0))
+        await reads.wait()
+        looking.cancel()
+        loop.call_soon(gate.set)
+        await asyncio.wait([looking])
+        ended.append("cancelled")
+
+    assert ended == ["read", "cancelled"]

@@ -15,6 +15,7 @@ from claudius.cognition.mind import Mind, caps, day_start
 from claudius.config import AlertSettings, BudgetSettings
 from claudius.errors import StoreAway, StoreError
 from claudius.home import Home
+from claudius.memory.database import in_thread
 from claudius.memory.records import Records
 from claudius.provider import TellsState, VoiceState
 from claudius.runtime.jobs.upkeep import BACKUP
@@ -335,7 +336,7 @@ class Health:
         loop = asyncio.get_running_loop()
         async with self._reading:
             if self._read is None or loop.time() - self._read[0] >= fresh_s:
-                self._read = (loop.time(), await asyncio.to_thread(self._look_inside, now))
+                self._read = (loop.time(), await in_thread(self._look_inside, now))
             return self._read[1]
 
     def _look_inside(self, now: datetime) -> Kept | StoreError:
