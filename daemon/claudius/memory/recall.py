@@ -281,7 +281,8 @@ class Shelf:
     def keep(self, conversation: str, turns: Mapping[tuple[str, int], PastTurn]) -> None:
         """Cache the turns that a conversation shows, in place of those that it showed before."""
         self._count += len(turns) - len(self._held.pop(conversation, {}))
-        self._held[conversation] = turns
+        if turns:  # nearly every thread of a company begins with none
+            self._held[conversation] = turns
         while self._count > self._most:
             self._count -= len(self._held.popitem(last=False)[1])
 

@@ -311,7 +311,7 @@ def _after_thought(change: Change, psyche: Psyche, moved: Moved, kernel: Kernel)
 
 
 def _felt(arcs: tuple[Arc, ...], change: Change) -> tuple[Arc, ...]:
-    """Return the arcs with what the appraisals of an event do to its  Pure."""
+    """Return the arcs with what the appraisals of an event do to its subjects. Pure."""
     axes = [weight(one).stimulus.axes for one in change.appraisals if kinds()[one.kind].about != "deed"]
     feeling = sum([(one.affectionate + one.supportive) / 2 for one in axes])
     matters, about = importance_of(change.appraisals), dict(change.event.matches)

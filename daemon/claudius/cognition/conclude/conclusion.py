@@ -425,13 +425,7 @@ def heard(recollection: Recollection) -> tuple[Entry, ...]:
                 name=internal(one).by or recollection.called(one) or None,
                 metadata=({"bot": True} if one.is_bot or internal(one).is_message else {})
                 | ({"kind": one.kind.value} if one.kind != "message" and not internal(one).is_message else {})
-                | (
-                    _of_call(one.extra)
-                    if isinstance(one.extra, ToolExtra)
-                    else {"what": what}
-                    if (what := internal(one).what) not in ("", one.text)
-                    else {}
-                )
+                | (_of_call(one.extra) if isinstance(one.extra, ToolExtra) else _asked_for(one))
                 | ({"removed": True} if isinstance(one.extra, ReactionExtra) and one.extra.is_removed else {}),
                 position=one.position,
                 stems=" ".join(sorted(stems(one.text))) if one.origin is Origin.EXTERNAL else "",
@@ -439,6 +433,11 @@ def heard(recollection: Recollection) -> tuple[Entry, ...]:
             for one in recollection.perceptions
         ]
     )
+
+
+def _asked_for(one: Perception) -> dict[str, Any]:
+    what = internal(one).what
+    return {"what": what} if what not in ("", one.text) else {}
 
 
 def _of_call(extra: ToolExtra) -> dict[str, Any]:
