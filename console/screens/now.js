@@ -65,6 +65,7 @@ function Talk({ page, older, onOlder, people, pending, going, looked, onWhy }) {
   useEffect(() => {
     const look = new ResizeObserver(() => {
       const node = box.current;
+      if (!node) return; // the screen was left between the resize and its telling
       if (stuck.current) node.scrollTop = node.scrollHeight;
       else if (height.current) node.scrollTop += node.scrollHeight - height.current;
       height.current = 0;

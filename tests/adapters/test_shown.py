@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -157,8 +158,8 @@ class OnSlack:
         await soul.idle()
         return thread
 
-    async def act(self, given: Mapping[str, Any], thread: str | None) -> None:
-        """Post the row's own message, and what follows."""
+    async def act(self, given: Mapping[str, Any], thread: str | None, asked: Callable[[], Awaitable[None]]) -> None:
+        """Post the row's own message, and what follows; `asked` waits until a model is called."""
         place, event, then = self.place(given), given["event"], given.get("then", {})
         if event.get("subtype") == "message_changed":
             await self.world.set(events=sorted(MANIFEST_EVENTS - {"app_mention"}))
@@ -166,8 +167,10 @@ class OnSlack:
             await self.world.edit(place, ts, event["message"]["text"])
             return
         ts = await self.say(place, event, thread)
-        if "edit" in then or "delete" in then:
-            await self.quiet()
+        if (
+            "edit" in then or "delete" in then
+        ):  # while the soul thinks: earlier, the first call would bear the new words
+            await asked()
         if "edit" in then:
             await self.world.edit(place, ts, then["edit"])
         if "delete" in then:
@@ -248,7 +251,7 @@ class OnDiscord:
             return [await self.world.create_thread(place, BEN_ON_DISCORD, "late", message=found[0])]
         return found
 
-    async def act(self, given: Mapping[str, Any], there: list[str]) -> None:
+    async def act(self, given: Mapping[str, Any], there: list[str], asked: Callable[[], Awaitable[None]]) -> None:  # noqa: ARG002
         """Post the row's own message, and what follows."""
         place, then = there[0] if given["place"].startswith("thread") else self.place(given), given.get("then", {})
         message = await self.say(place, given["event"], there)
@@ -274,11 +277,17 @@ async def lived(row: Row, home: Home, on: Any, side: Side) -> None:
     await on.settle(given)
     then = given.get("then", {})
     voice = Scripted([Line(hang=True)] if "edit" in then or (on.names.get("team") and "delete" in then) else [])
+
+    async def asked() -> None:
+        async with asyncio.timeout(20):
+            while not voice.requests:
+                await asyncio.sleep(0.002)
+
     async with side.wake(home, voice, **{"CLAUDIUS_RUNTIME_FOLLOW": "thread", **on.settings}) as soul:
         there = await on.there(given, soul)
         before = await on.answers()
         voice.requests.clear()
-        await on.act(given, there)
+        await on.act(given, there, asked)
         await on.quiet()
         await soul.idle()
         if right := row.right.get("answers", 1):

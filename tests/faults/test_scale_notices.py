@@ -131,14 +131,40 @@ async def test_scale_a_void_turn_is_refused_where_no_notice_arrives(postgres_url
     assert (again.perception.text, again.turn != pending.turn) == ("new words", True)
 
 
-async def without_notices(world: World, stack: AsyncExitStack, *, look_s: float) -> Alive:
-    """Have one worker accept messages, and another take lanes, while no one hears notices. Returns the other."""
+async def without_notices(world: World, stack: AsyncExitStack, *, look_s: float) -> tuple[Alive, Alive]:
+    """Have two workers that hear no notices: the first only accepts messages, the other looks for lanes, and did once."""
     hears = await world.worker(stack, times=replace(RARELY, most=0), listen_url="")
     thinks = await world.worker(stack, times=replace(RARELY, look_s=look_s), listen_url="")
     await looked(thinks, 1)
+    return hears, thinks
+
+
+async def offered(world: World, hears: Alive) -> None:
+    """Have one worker accept two messages."""
     for n in range(2):
         await world.offer(hears, world.post(0, n))
-    return thinks
+
+
+class ToldOnly(asyncio.Event):
+    """What a worker that believes notices waits for: no part of its own wakes it, not even a clock that jumped."""
+
+    def set(self) -> None:
+        """Ignore it."""
+
+    def tell(self) -> None:
+        """Have it look."""
+        super().set()
+
+
+async def believing(soul: Alive) -> ToldOnly:
+    """Have a worker look no more until it is told, which the event that is returned does."""
+    assert soul.mind.store.leases
+    lanes, told = soul.server._lanes, ToldOnly()
+    before, lanes.looking = lanes.looking, told
+    count = soul.mind.store.leases.tally.looks
+    before.set()
+    await looked(soul, count + 1)
+    return told
 
 
 async def looked(soul: Alive, count: int) -> None:
@@ -153,7 +179,8 @@ async def test_scale_without_notices_the_next_look_finds_it(postgres_url: str, t
     """Notices only shorten the look: where none arrives, a message waits for `look_s` at most."""
     world = World(postgres_url, tmp_path)
     async with AsyncExitStack() as stack:
-        await without_notices(world, stack, look_s=0.1)
+        hears, _ = await without_notices(world, stack, look_s=0.1)
+        await offered(world, hears)
         await world.answered(SOON_S)
 
     world.judge()
@@ -163,15 +190,16 @@ async def test_scale_a_worker_that_believes_notices_is_caught(postgres_url: str,
     """The mutant `NOTIFY` believed does not look by itself: what the test above finds answered it leaves, until told."""
     world = World(postgres_url, tmp_path)
     async with AsyncExitStack() as stack:
-        mutant = await without_notices(world, stack, look_s=RARELY.look_s)
+        hears, mutant = await without_notices(world, stack, look_s=RARELY.look_s)
+        told = await believing(mutant)
+        await offered(world, hears)
         another = await world.worker(stack, times=replace(RARELY, look_s=0.05, most=0), listen_url="")
         await looked(another, 20)  # meanwhile whoever looks by itself has found it
-        assert mutant.mind.store.leases
-        looks, seen = mutant.mind.store.leases.tally.looks, list(world.visible)
-        mutant.server._lanes.looking.set()
+        seen = list(world.visible)
+        told.tell()
         await world.answered(SOON_S)
 
-    assert (looks, seen) == (1, [])
+    assert seen == []
     world.judge()
 
 
