@@ -251,7 +251,7 @@ class OnDiscord:
             return [await self.world.create_thread(place, BEN_ON_DISCORD, "late", message=found[0])]
         return found
 
-    async def act(self, given: Mapping[str, Any], there: list[str], asked: Callable[[], Awaitable[None]]) -> None:  # noqa: ARG002
+    async def act(self, given: Mapping[str, Any], there: list[str], asked: Callable[[], Awaitable[None]]) -> None:  # noqa: ARG002 - as on Slack
         """Post the row's own message, and what follows."""
         place, then = there[0] if given["place"].startswith("thread") else self.place(given), given.get("then", {})
         message = await self.say(place, given["event"], there)
