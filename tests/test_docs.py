@@ -181,8 +181,8 @@ def test_no_page_is_long(name: str) -> None:
 
 
 def test_the_changelog_tells_of_this_version() -> None:
-    """The newest entry of CHANGELOG.md is this version's, has its date, and at most 40 lines."""
-    newest = _text("CHANGELOG.md").split("\n## ")[1]
+    """The newest entry of CHANGELOG.md with a date is this version's, and has at most 40 lines."""
+    newest = _text("CHANGELOG.md").split("\n## [Unreleased]")[-1].split("\n## ")[1]
 
     assert re.match(rf"\[{re.escape(claudius.__version__)}\] - \d{{4}}-\d\d-\d\d\n", newest)
     assert len(newest.strip().splitlines()) <= 40

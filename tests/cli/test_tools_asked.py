@@ -105,13 +105,19 @@ def test_a_letter_decides_and_a_word_does_not(asked: tuple[Machine, int], letter
 def test_t35_without_a_key_it_looks_and_asks_before_it_reaches_out(tmp_path: Path) -> None:
     """T35: time in Tokyo, a share of a sum, and a page, by the voice of a newcomer: one question in all."""
     machine = Machine(tmp_path)
-    lines = ("What time is it in Tokyo?", "What is 17 % of 240?", "What does https://example.org/a say?")
+    lines = (
+        "What time is it in Tokyo?",
+        "What is 17 % of 240?",
+        "¿Cuánto es 15 por 12?",
+        "What does https://example.org/a say?",
+    )
     said = [machine.ok("chat", "--once", line).stdout + machine.ok("why").stdout for line in lines]
     used = {one["tool"]: (one["state"], one["args"]) for one in machine.ok("tools", "calls", "--json").json}
 
     assert "(Asia/Tokyo, UTC+09:00)" in said[0]
     assert "40.8" in said[1]
-    assert "May I read https://example.org/a?" in said[2]
+    assert "180" in said[2]
+    assert "May I read https://example.org/a?" in said[3]
     assert used["clock"] == ("done", {"zone": "Asia/Tokyo"})
     assert used["calc"][0] == "done"
     assert "Better said than faked" not in "".join(said)
