@@ -65,7 +65,7 @@ function Talk({ page, older, onOlder, people, pending, going, looked, onWhy }) {
   useEffect(() => {
     const look = new ResizeObserver(() => {
       const node = box.current;
-      if (!node) return; // the screen was left between the resize and its telling
+      if (!node) return; // the screen was left meanwhile
       if (stuck.current) node.scrollTop = node.scrollHeight;
       else if (height.current) node.scrollTop += node.scrollHeight - height.current;
       height.current = 0;
@@ -76,6 +76,7 @@ function Talk({ page, older, onOlder, people, pending, going, looked, onWhy }) {
   const more = () => { height.current = box.current.scrollHeight; stuck.current = false; onOlder(first.before); };
   const scrolled = () => {
     const node = box.current;
+    if (!node) return;
     stuck.current = node.scrollHeight - node.scrollTop - node.clientHeight < 60;
     if (node.scrollTop < 80 && first.before && shown.length < MOST_TURNS) more();
   };

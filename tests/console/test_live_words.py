@@ -19,7 +19,7 @@ SHOWN = "First:\n\nmeasure row 7\nstrike the wind in ro"
 def test_console_words_are_drawn_while_they_come_and_a_new_page_has_them_all(
     machine: Machine, console: Console, tabs: Tabs
 ) -> None:
-    """A list, bold words and code stand while they are written; a second tab, and the first loaded anew, show the same."""
+    """page-markdown: a list, bold words and code stand while they are written; a second tab, and the first anew, too."""
     machine.scripted(HANGS)
     with machine.daemon():
         first = tabs().enter(console())
@@ -43,7 +43,7 @@ def test_console_words_are_drawn_while_they_come_and_a_new_page_has_them_all(
 
 
 def test_console_each_answer_stands_under_its_message(machine: Machine, console: Console, tabs: Tabs) -> None:
-    """While the first of three lines is answered the others wait below the answer; a command's answer stands there, too."""
+    """page-queue: while the first of three lines is answered the others wait below; so does a command's answer."""
     machine.scripted({"deltas": [THOUGHT, *LIST], "after": 3, "hang": True}, *[reply("So it is.")] * 2)
     with machine.daemon():
         tab = tabs().enter(console())

@@ -162,7 +162,7 @@ def test_console_w28_a_draft_that_cannot_be_used_cannot_be_saved(machine: Machin
 
 
 def test_console_w28_the_editor_keeps_every_key_of_a_burst(machine: Machine, tabs: Tabs) -> None:
-    """Keys that come at once, as an input method sends them, all stand in the text and in its draft."""
+    """page-burst: keys that come at once, as an input method sends them, all stand in the text and in its draft."""
     with soul_screen(machine, tabs) as tab:
         page = tab.page
         page.focus(TEXT)

@@ -109,7 +109,7 @@ async def talk(client: aiohttp.ClientSession, number: int) -> list[str]:
 
 
 async def test_console_w10_two_tabs_and_a_reconnect_are_told_each_word_once(tmp_path: Path) -> None:
-    """In twelve talks each word of a reply comes once to each tab; when the tabs are closed, no socket is left."""
+    """page-twice: in twelve talks each word of a reply comes once to each tab; when the tabs are closed, no socket is left."""
     machine = Machine(tmp_path)
     begun, ended = reply("\0").split("\0")
     both = [{"deltas": ["<acts>none</acts>\n", begun, *WORDS, ended], "gap_s": 0.02}, reply(LAST)]
