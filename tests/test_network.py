@@ -30,7 +30,7 @@ PROXIED = {"HTTP_PROXY": "http://127.0.0.1:{proxy}", "HTTPS_PROXY": "http://127.
 
 async def once(made: Network) -> str:
     """Say one thing in the terminal, and return the answer."""
-    return (await made.run("chat", "--once", "Are you there?", "--timeout", "60")).stdout.strip()
+    return (await made.run("chat", "--once", "Are you there?", "--timeout", "40")).stdout.strip()
 
 
 async def shown(made: Network) -> dict[str, str]:
