@@ -16,6 +16,7 @@ import pytest
 
 from case_rows import Row, rows
 from claudius.adapters.slack.manifest import manifest
+from claudius.providers.chain import HAD_MODEL
 from driven import Machine, Ran, reply
 from lab.loopback.discord.server import DiscordServer
 from lab.loopback.discord.state import ANA, BOT_TOKEN, BOT_USER, DM, GUILD
@@ -255,8 +256,9 @@ async def test_a_typo_ends_nothing_and_good_answers_are_kept(machine: Machine) -
         machine.shim("systemctl", "exit 1")
         with machine.terminal("onboard") as terminal:
             terminal.until("Which networks")
-            terminal.type("slak,discord")
-            terminal.until("there is no 'slak'")
+            for wrong in ("slak", "http://127.0.0.1:9/v1"):
+                terminal.type(f"{wrong},discord")
+                terminal.until(f"there is no '{wrong}'")
             terminal.until("Which networks")
             terminal.type("slack,discord")
             terminal.until("https://api.slack.com/apps?new_app=1&manifest_json=%7B")
@@ -374,6 +376,17 @@ def test_the_command_that_status_names_for_kothar_has_him_whisper_without_a_mode
 
     assert machine.ok("daimon", "whisper", "--json").json["whisper"]
     assert chosen == "claudius config set kothar.groq_enabled true"
+
+
+def test_where_no_model_is_found_it_says_how_to_have_one(machine: Machine) -> None:
+    """The remedy is that of this failure: the ways to a model, and the voice without one."""
+    (machine.home / "state").mkdir(parents=True)
+    (machine.home / "state" / HAD_MODEL).touch()
+    found = machine.run("onboard", "--yes", "--providers", "auto")
+
+    assert found.code == 1
+    assert "`claudius model get`" in found.stdout
+    assert "rehearsal" in found.stdout
 
 
 @pytest.mark.parametrize("columns", [80, 120])

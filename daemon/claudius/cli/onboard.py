@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shutil
 import sys
 import tomllib
@@ -41,6 +42,13 @@ OWN_LOGIN = (
     "A Claude login is for your own use: its terms do not let you offer it to others. For a soul that a team talks to, "
     "take an API key (anthropic_api)."
 )
+MINDS = (
+    "Who is to think? auto: what is found here; anthropic_api: by a key of Anthropic; claude_cli, agent_sdk: by your "
+    "Claude login; openai_compat: Ollama, OpenAI or another such server; home: a model on this machine; rehearsal: "
+    "nobody, it speaks in written lines."
+)
+OWN_PART = re.compile(r"[^\W\d]\w*(?:\.\w+)*[.:][^\W\d]\w*")
+"""Where a part of the owner's own is imported from."""
 OF_TESTS = ("scripted",)
 """Providers that are not offered; a test names them itself."""
 OPTIONAL = ("CLAUDIUS_OPENAI_API_KEY", "GROQ_API_KEY", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN")
@@ -123,7 +131,7 @@ class NamesQuestion:
         """Return the names in an answer. Raises: UsageProblem for one that is unknown."""
         names = tuple(name.strip() for name in (given or self._default).split(",") if name.strip())
         for name in names:
-            if name not in (*self._known, *OF_TESTS) and ":" not in name and "." not in name:
+            if name not in (*self._known, *OF_TESTS) and not OWN_PART.fullmatch(name):
                 raise UsageProblem(f"there is no {name!r}: the {self._what} are {', '.join(self._known)}")
         return names
 
@@ -210,6 +218,7 @@ class Setup:
         """Choose who speaks, and test it; ask again until it answers, or somebody decides otherwise."""
         if self._is_asked:
             _offer_model(self._home)
+            _tell(MINDS)
         while True:
             voices = names.ask(given) if self._is_asked else names.read(given)
             self.settings["providers"] = voices

@@ -14,6 +14,7 @@ from claudius.cognition.steps import STEPS
 from claudius.cognition.timing import FAILS
 from claudius.config import TOKENS, Config, Loaded, blot, daimon_modes, held, load, perceive_tokens, retired
 from claudius.errors import BadConfiguration, ClaudiusError, StoreAway, StoreError, UsageProblem
+from claudius.failure import failure_of
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, shipped
 from claudius.memory.opening import place_of
 from claudius.memory.sqlite.schema import VACUUM_TAKES
@@ -369,7 +370,8 @@ async def one_word(loaded: Loaded, home: Home) -> Check:
                 how = model_words(model_told(home, event.provider, event.model))
                 return Check("model", ok=True, detail=f"{event.provider} {event.model} answered{how}")
     except ClaudiusError as error:
-        return Check("model", ok=False, detail=error.message, fix="check the key, the model's name and the network")
+        failure = failure_of(error)
+        return Check("model", ok=False, detail=failure.detail, fix=failure.fix)
     finally:
         await voice.aclose()
     raise UsageProblem("the provider ended without a reply")
