@@ -33,7 +33,7 @@ from claudius.cognition.mind import Mind, lately
 from claudius.cognition.steps import STEPS
 from claudius.cognition.turn import take_turn
 from claudius.compose import embedder_of
-from claudius.config import Settings, load
+from claudius.config.load import Settings, load
 from claudius.errors import ProviderError, UsageProblem
 from claudius.home import Home, shipped
 from claudius.memory.moments import Embedder, Semantic

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import script
 from anchors.naive import common, input_tokens, tokens, whole
-from claudius.config import load
+from claudius.config.load import load
 from claudius.home import Home
 from claudius.providers import anthropic_api
 from claudius.testing.model_calls import Call

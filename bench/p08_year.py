@@ -16,7 +16,7 @@ from pathlib import Path
 
 import script
 from anchors.naive import input_tokens, tokens
-from claudius.config import load
+from claudius.config.load import load
 from claudius.home import Home
 from claudius.perception import private
 from claudius.providers import anthropic_api

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from claudius.compose import PROVIDERS
-from claudius.config import load
+from claudius.config.load import load
 from claudius.home import Home
 from claudius.provider import Request
 from command import Bench, alone

@@ -18,7 +18,7 @@ import anthropic  # noqa: F401 - a second or two to import, which is no part of 
 
 from both import SIDES, Side
 from claudius.compose import provider
-from claudius.config import load
+from claudius.config.load import load
 from claudius.home import Home
 from claudius.testing.adapter_contract.stage import ANA, DM
 from claudius.testing.alive import UNHURRIED, Alive, alive

@@ -13,7 +13,7 @@ from uuid import uuid4
 import msgspec
 from msgspec.structs import asdict, replace
 
-from claudius.config import Config
+from claudius.config.schema import Config
 from claudius.cortex.life import Cortex
 from claudius.cortex.models import CortexEvent, CycleDocument, Ties
 from claudius.home import Home

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from claudius.config import ALIASES, SETTINGS, Setting
+from claudius.config.schema import ALIASES, SETTINGS, Setting
 
 
 def row(setting: Setting) -> str:

@@ -13,8 +13,9 @@ import pytest
 import claudius
 import commands_page
 from claudius.cli import COMMANDS, HELP, MOVED
-from claudius.config import SECRETS, SETTINGS
+from claudius.config.load import SECRETS
 from claudius.config.retired import RETIRED
+from claudius.config.schema import SETTINGS
 from driven import Machine, reply
 from settings_table import table
 from tree import PACKAGE, REPOSITORY, tracked

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from claudius.compose import provider
-from claudius.config import load
+from claudius.config.load import load
 from claudius.errors import TooLong
 from claudius.home import Home
 from claudius.perception import Perception

@@ -15,7 +15,7 @@ import yaml
 from grafana_foundation_sdk.models.dashboard import Dashboard
 from prometheus_client.parser import text_string_to_metric_families
 
-from claudius.config import ModelSettings
+from claudius.config.schema import ModelSettings
 from claudius.errors import BadRequest, Overloaded
 from claudius.home import Home
 from claudius.provider import Usage

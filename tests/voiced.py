@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import anthropic  # noqa: F401 - a second or two to import, which is no part of any deadline here
 
 from claudius.compose import provider
-from claudius.config import load
+from claudius.config.load import load
 from claudius.home import Home
 from claudius.perception import Perception
 from claudius.testing.alive import UNHURRIED, Alive, alive

@@ -24,7 +24,8 @@ from claudius.cognition.mind import Mind, StepVoice, lately
 from claudius.cognition.processes import check_process
 from claudius.cognition.reflection import load_minds
 from claudius.cognition.steps import STEPS
-from claudius.config import SETTINGS, Config, Loaded, Settings, common, networks_on, read_env_file, take_secrets
+from claudius.config.load import Loaded, Settings, common, networks_on, read_env_file, take_secrets
+from claudius.config.schema import SETTINGS, Config
 from claudius.errors import BadConfiguration, ClaudiusError, near
 from claudius.failure import of_a_part
 from claudius.home import Home, shipped

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from claudius.config import SECRETS
+from claudius.config.load import SECRETS
 from driven import Machine, Ran, reply
 from lab.loopback.model import ModelServer
 

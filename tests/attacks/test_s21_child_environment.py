@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from claudius.config import load
+from claudius.config.load import load
 from claudius.errors import Unavailable
 from claudius.home import Home
 from claudius.provider import Message, Provider

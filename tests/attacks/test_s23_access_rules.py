@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from both import SIDES
-from claudius.config import AccessSettings, Config, load
-from claudius.config.schema import DiscordSettings
+from claudius.config.load import load
+from claudius.config.schema import Config, DiscordSettings
+from claudius.config.tables import AccessSettings
 from claudius.errors import BadConfiguration
 from claudius.home import Home
 from claudius.memory.search import tables

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from both import SIDES
-from claudius.config import Config
-from claudius.config.schema import BotsSettings, DiscordSettings
+from claudius.config.schema import BotsSettings, Config, DiscordSettings
 from claudius.errors import OverBudget
 from claudius.home import Home
 from claudius.memory.codes import ALPHABET, CODE_CHARS, OpenCode, admitted

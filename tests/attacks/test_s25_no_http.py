@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from claudius.config import SECRETS, SETTINGS
+from claudius.config.load import SECRETS
+from claudius.config.schema import SETTINGS
 from slack_daemon import PATIENCE_S, slack_daemon
 
 LISTENS = "0A"

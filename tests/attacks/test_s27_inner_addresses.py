@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from claudius.addresses import Refused, check_address
-from claudius.config import DaimonSettings
+from claudius.config.schema import DaimonSettings
 from claudius.runtime.daimons import ask
 from lab.loopback.daimon import DaimonServer, Whispers
 

@@ -20,8 +20,9 @@ from claudius.cli import MOVED, cli
 from claudius.cli.conversations import replay
 from claudius.cognition.plan import WORDING
 from claudius.cognition.prompt import assembly, snapshot
-from claudius.config import SETTINGS, load, retired
+from claudius.config.load import load, retired
 from claudius.config.retired import RETIRED
+from claudius.config.schema import SETTINGS
 from claudius.errors import BadConfiguration
 from claudius.home import Home, shipped
 from claudius.memory.sqlite import SqliteStore

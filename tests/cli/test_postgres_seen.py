@@ -312,7 +312,7 @@ def test_scale_doctor_finds_two_homes_with_one_token(machine: Machine) -> None:
 
 
 def _digest(value: str) -> str:
-    from claudius.config import Secret  # noqa: PLC0415 - its one use
+    from claudius.config.load import Secret  # noqa: PLC0415 - its one use
     from claudius.runtime.life import fingerprints  # noqa: PLC0415 - likewise
 
     return fingerprints({"it": Secret(value)})["it"]

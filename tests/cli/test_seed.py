@@ -12,7 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from claudius.cli.seed import SKILLS_SHOWN, Skill, config_text, env_text, seed, skills, skills_text
-from claudius.config import SECRETS, SETTINGS, load, shown
+from claudius.config.load import SECRETS, load, shown
+from claudius.config.schema import SETTINGS
 from claudius.home import Home, shipped
 from claudius.soul import check
 

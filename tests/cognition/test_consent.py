@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from claudius.cognition.consent import NO_OWNER, ConsentBasis, decide, is_typed, person_behind, taint, usable
-from claudius.config import Config
-from claudius.config.schema import ToolsSettings
+from claudius.config.schema import Config, ToolsSettings
 from claudius.perception import Kind, MessageExtra, Origin, Perception, Standing
 from claudius.recollection import Entry, EntryType, Fact, PastTurn, Recollection, unrecalled
 from claudius.shown import How, Quoted, ReadFile

@@ -13,7 +13,7 @@ from claudius.cognition.processes.shipped import MAIN_PROCESS
 from claudius.cognition.reply.tags import NAMES
 from claudius.cognition.steps import STEPS, names_of
 from claudius.compose import provider, step_voices
-from claudius.config import load
+from claudius.config.load import load
 from claudius.errors import BadConfiguration
 from claudius.home import Home, shipped
 from claudius.providers.scripted import Scripted

@@ -8,7 +8,7 @@ from typing import Any
 
 from case_rows import ROOT
 from claudius.compose import TOOLS
-from claudius.config import Config
+from claudius.config.schema import Config
 from claudius.home import Home
 from claudius.memory.store import Store
 from claudius.perception import shared

@@ -13,7 +13,7 @@ from claudius.cognition.craft import Outcome, Turn, WorkingMemory, mental_proces
 from claudius.cognition.ism import problem_solving
 from claudius.cognition.mind import StepVoice
 from claudius.compose import TOOLS
-from claudius.config import Config
+from claudius.config.schema import Config
 from claudius.errors import ToolError, ToolFailed, ToolRefused, ToolUnknown, Unreachable
 from claudius.home import Home
 from claudius.intent import Utterance

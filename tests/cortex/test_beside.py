@@ -15,7 +15,7 @@ from msgspec.structs import asdict, replace
 
 from claudius.cognition.hooks import POINTS, TOLD, Hooks
 from claudius.cognition.proactive import at_stake, is_wanted
-from claudius.config import ConsultSettings
+from claudius.config.schema import ConsultSettings
 from claudius.cortex import asking
 from claudius.cortex.asking import JOB
 from claudius.errors import Overloaded

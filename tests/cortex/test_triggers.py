@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudius.config import CortexSettings
+from claudius.config.schema import CortexSettings
 from claudius.cortex import triggers
 from claudius.cortex.models import TRIGGERS, State, Thresholds
 from claudius.cortex.triggers import backoff, evaluate, next_look

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from claudius.config import Secret
+from claudius.config.load import Secret
 from claudius.errors import AlreadyRunning, BadHome
 from claudius.home import Home
 from claudius.runtime.life import HomeLock, fingerprints, holder, is_held

@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from claudius.cognition.mind import Stage
-from claudius.config import load, write_setting
+from claudius.config.load import load, write_setting
 from claudius.memory.database import StorePlace
 from claudius.perception import Perception
 from claudius.runtime.access import OwnerCode

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from claudius.config import Config
+from claudius.config.schema import Config
 from claudius.errors import StoreError
 from claudius.home import Home
 from claudius.ledger_types import Reflected, Reflection

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from claudius.config import ModelSettings
+from claudius.config.schema import ModelSettings
 from claudius.errors import AuthFailed
 from claudius.memory.database import StorePlace
 from claudius.memory.erasing import Probes

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from claudius.cognition.steps import STEPS
-from claudius.config import common, load
+from claudius.config.load import common, load
 from claudius.errors import StoreAway
 from claudius.home import Home, shipped
 from claudius.memory.database import StorePlace

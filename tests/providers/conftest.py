@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from claudius.config import Loaded, load
+from claudius.config.load import Loaded, load
 from claudius.home import Home
 from lab.loopback.model import MODEL, ModelServer
 from lab.loopback.prompt_cache import PromptCache

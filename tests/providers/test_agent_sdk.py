@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from claudius.config import Loaded
+from claudius.config.load import Loaded
 from claudius.errors import Crashed, ProviderError, TimedOut, Unavailable
 from claudius.home import Home
 from claudius.provider import Event, Message

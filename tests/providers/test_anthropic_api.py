@@ -13,7 +13,7 @@ import httpx2
 import pytest
 from msgspec.structs import replace
 
-from claudius.config import Loaded
+from claudius.config.load import Loaded
 from claudius.errors import Cut, Unavailable, Unreachable
 from claudius.home import Home
 from claudius.provider import Done, Message, Request

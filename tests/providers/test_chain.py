@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from claudius.config import ModelSettings
+from claudius.config.schema import ModelSettings
 from claudius.errors import (
     AuthFailed,
     BadRequest,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from claudius.config import load
+from claudius.config.load import load
 from claudius.home import Home
 from claudius.providers import chain, openai_compat
 from lab.loopback.model import ModelServer

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from claudius.config import Loaded
+from claudius.config.load import Loaded
 from claudius.errors import AuthFailed, Crashed, RateLimited, Unavailable
 from claudius.home import Home
 from claudius.providers import claude_cli

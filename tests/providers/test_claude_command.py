@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from claudius.children import INHERITED
-from claudius.config import load
+from claudius.config.load import load
 from claudius.errors import Unavailable
 from claudius.home import Home
 from claudius.providers.claude.command import (

@@ -11,7 +11,7 @@ from importlib import import_module
 import pytest
 
 from claudius.compose import PROVIDERS
-from claudius.config import Loaded
+from claudius.config.load import Loaded
 from claudius.home import Home
 from claudius.providers.replies import CALLS, Clients
 from claudius.testing.model_calls import Reply

@@ -9,7 +9,7 @@ from contextlib import aclosing, suppress
 
 import pytest
 
-from claudius.config import Loaded, load
+from claudius.config.load import Loaded, load
 from claudius.errors import BadConfiguration, Unavailable
 from claudius.failure import Failure, failure_of
 from claudius.home import Home

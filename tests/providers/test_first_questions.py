@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from case_rows import Row, rows
-from claudius.config import load
+from claudius.config.load import load
 from claudius.home import Home
 from claudius.perception import Perception, private
 from claudius.providers.rehearsal import build

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from claudius.config import Loaded
+from claudius.config.load import Loaded
 from claudius.home import Home
 from claudius.provider import Provider
 from claudius.providers import anthropic_api, openai_compat

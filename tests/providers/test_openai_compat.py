@@ -8,7 +8,7 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from claudius.config import Loaded
+from claudius.config.load import Loaded
 from claudius.errors import BadConfiguration, BadRequest, Cut, Unavailable, Unreachable
 from claudius.home import Home
 from claudius.provider import Usage

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from claudius.config import Loaded
+from claudius.config.load import Loaded
 from claudius.home import Home
 from claudius.providers import anthropic_api, openai_compat
 from claudius.testing.check_provider import CASES, Case, Voice, check_cut_at, check_provider

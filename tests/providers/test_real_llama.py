@@ -16,7 +16,7 @@ import pytest
 
 from claudius.cognition.output.rules import echoes
 from claudius.compose import provider
-from claudius.config import load
+from claudius.config.load import load
 from claudius.eval.checks import leaks
 from claudius.eval.stage import SceneEvents, ScenePost
 from claudius.home import Home

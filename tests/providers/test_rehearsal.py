@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from claudius.cognition.acts import Written
 from claudius.cognition.reply.parser import Parsed, Parser
 from claudius.cognition.steps import PSYCHE_STEPS, STEPS
-from claudius.config import Loaded, load
+from claudius.config.load import Loaded, load
 from claudius.errors import BadSoul
 from claudius.home import Home, shipped
 from claudius.memory.facts import NOTHING

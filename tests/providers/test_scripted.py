@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from claudius.config import load
+from claudius.config.load import load
 from claudius.errors import BadConfiguration, RateLimited
 from claudius.home import Home
 from claudius.provider import Usage

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from claudius.compose import TOOLS
-from claudius.config import Config, Loaded
+from claudius.config.load import Loaded
+from claudius.config.schema import Config
 from claudius.errors import Unavailable
 from claudius.home import Home
 from claudius.memory.sqlite import SqliteStore

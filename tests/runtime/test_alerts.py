@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 from msgspec.structs import replace
 
-from claudius.config import AlertSettings
+from claudius.config.tables import AlertSettings
 from claudius.errors import DeliveryLater
 from claudius.home import Home
 from claudius.perception import private

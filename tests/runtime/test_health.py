@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from claudius.config import AlertSettings, ModelSettings
+from claudius.config.schema import ModelSettings
+from claudius.config.tables import AlertSettings
 from claudius.errors import Overloaded, ProviderError, SpendLimit, TooLong
 from claudius.home import Home
 from claudius.provider import Request, Resting, VoiceState

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from claudius.config import Config
-from claudius.config.schema import DiscordSettings, RuntimeSettings, SlackSettings
+from claudius.config.schema import Config, DiscordSettings, RuntimeSettings, SlackSettings
 from claudius.errors import OverBudget
 from claudius.home import Home
 from claudius.memory.inbox import HOUR_S, MOST_KNOWN, RateLimits, Rates, RateVerdict

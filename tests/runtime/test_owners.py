@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from both import SIDES, Side
 from claudius.cognition.mind import Stage
-from claudius.config import load, write_setting
+from claudius.config.load import load, write_setting
 from claudius.home import Home
 from claudius.memory.codes import OpenCode
 from claudius.perception import Kind, Perception, private

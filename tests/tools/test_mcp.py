@@ -19,7 +19,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from claudius.config import Loaded, Secret
+from claudius.config.load import Loaded, Secret
 from claudius.config.schema import Config, ToolServerSettings, ToolsSettings
 from claudius.errors import ToolError, ToolFailed, ToolLost, ToolRefused
 from claudius.memory.pins import Pin

@@ -15,8 +15,7 @@ from aiohttp import web
 from yarl import URL
 
 from claudius.addresses import Refused, check_address
-from claudius.config import Config
-from claudius.config.schema import ToolsSettings, ToolWebSettings
+from claudius.config.schema import Config, ToolsSettings, ToolWebSettings
 from claudius.errors import ToolFailed, ToolRefused
 from claudius.memory.sqlite import SqliteStore
 from claudius.tool import ToolCall, ToolClass

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from claudius.config import Loaded
+from claudius.config.load import Loaded
 from claudius.errors import ClaudiusError, DeliveryLater
 from claudius.failure import Failure
 from claudius.foreign import unquoted

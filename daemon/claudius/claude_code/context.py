@@ -21,7 +21,7 @@ from typing import Any
 from claudius.acts import TEXT_CHARS
 from claudius.claude_code.hooks import CONTEXT_CHARS, REMEMBERED_CHARS, cut, is_session, mark, spool_of
 from claudius.cognition.mind import Mind
-from claudius.config import daimon_modes
+from claudius.config.schema import daimon_modes
 from claudius.foreign import unquoted
 from claudius.home import Home
 from claudius.memory.inbox import Pending

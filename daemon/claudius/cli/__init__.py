@@ -139,7 +139,7 @@ class _Secrets:
         self._env = env
 
     def blot(self, text: str) -> str:
-        from claudius.config import blot, held
+        from claudius.config.load import blot, held
 
         return blot(text, held(self._env))
 
@@ -171,7 +171,7 @@ def _unify_proxies(env_file: Path) -> None:
 
     dotenv: Mapping[str, str] = {}
     if env_file.exists():
-        from claudius.config import read_env_file
+        from claudius.config.load import read_env_file
 
         with suppress(BadConfiguration):  # a command that needs the file says so
             dotenv = read_env_file(env_file)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from claudius.cli.output import Group, json_option, print_result
-from claudius.config import SECRETS, SETTINGS, load, parse_value, retired, shown, toml
+from claudius.config.load import SECRETS, load, parse_value, retired, shown, toml
+from claudius.config.schema import SETTINGS
 from claudius.errors import EXIT_CONFIG, BadConfiguration
 from claudius.home import Home
 from claudius.memory.opening import place_of

@@ -251,7 +251,7 @@ def begin(home: Home) -> Launched:
     Raises: ClaudiusError.
     """
     from claudius.cli.daemon_unit import installed
-    from claudius.config import load
+    from claudius.config.load import load
 
     unit = "" if is_running(home) else installed(home, os.environ)
     if not unit:

@@ -118,7 +118,7 @@ def _tell_of_me(*, as_json: bool) -> None:
 
     from claudius.adapters.terminal import own_person
     from claudius.cli.users import written
-    from claudius.config import load
+    from claudius.config.load import load
     from claudius.memory.facts import greeted
     from claudius.reports.opened import records
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from claudius.cli.output import json_option, print_result
-from claudius.config import check_setting, holds_password, load, overriding, parse_value
-from claudius.config import write_setting as write
+from claudius.config.load import check_setting, holds_password, load, overriding, parse_value
+from claudius.config.load import write_setting as write
 from claudius.errors import BadConfiguration, ClaudiusError, StoreError, TryAgain, UsageProblem
 from claudius.home import Home, replace, shipped, write_private
 from claudius.memory.database import SQLITE, StorePlace

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from claudius.cli.output import Group, json_option, print_result, table
-from claudius.config import load
+from claudius.config.load import load
 from claudius.errors import ClaudiusError, UsageProblem, near
 from claudius.home import DIRECTORY_MODE, Home
 from claudius.providers.home import models

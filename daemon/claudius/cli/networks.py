@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 import click
 
 from claudius.cli.output import Group, json_option, print_result, safe
-from claudius.config import load
+from claudius.config.load import load
 from claudius.errors import BadConfiguration, ClaudiusError, TryAgain, UsageProblem
 from claudius.home import Home
 from claudius.reports.session import ask

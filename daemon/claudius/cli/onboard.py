@@ -21,7 +21,8 @@ from zoneinfo import available_timezones
 import click
 
 from claudius.cli.output import fitted, json_option, print_checks, print_json
-from claudius.config import SETTINGS, Loaded, load, parse_value, read_env_file
+from claudius.config.load import Loaded, load, parse_value, read_env_file
+from claudius.config.schema import SETTINGS
 from claudius.errors import EXIT_FAILED, ClaudiusError, UsageProblem
 from claudius.home import Home
 from claudius.reports import mind
@@ -75,7 +76,7 @@ VOICE = "voice"
 def onboard(*, yes: bool, adapters: str, providers: str, env_file: Path | None, as_json: bool) -> int:
     """Set the soul up: who speaks, which networks, their tokens; each is tested before it is saved."""
     from claudius.compose import PROVIDERS
-    from claudius.config import TOKENS
+    from claudius.config.load import TOKENS
 
     is_asked = not yes and sys.stdin.isatty()
     if not (is_asked or yes):
@@ -190,7 +191,7 @@ class Setup:
 
     def network(self, name: str) -> list[Check]:
         """Set a network up; ask again until it works, or somebody decides otherwise. Returns the last checks."""
-        from claudius.config import TOKENS
+        from claudius.config.load import TOKENS
 
         if self._is_asked and not all(map(self._known, TOKENS[name])):
             _tell(_guide(name))

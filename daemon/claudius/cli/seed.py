@@ -17,7 +17,9 @@ import click
 import msgspec
 from msgspec import Struct
 
-from claudius.config import SECRETS, SETTINGS, Config, SettingsTable, toml
+from claudius.config.load import SECRETS, toml
+from claudius.config.schema import SETTINGS, Config
+from claudius.config.tables import SettingsTable
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, shipped, write_private
 from claudius.soul import SoulFile, SoulSource
 

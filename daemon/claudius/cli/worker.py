@@ -36,7 +36,7 @@ def worker(*, roles: str) -> None:
 
     async def waking(lock: HomeLock, pause: Pause) -> Awake:
         from claudius.compose import compose
-        from claudius.config import load
+        from claudius.config.load import load
 
         kept = load(home, os.environ).config.worker.roles
         roles = wanted or (("lanes",) if "all" in kept else kept)

@@ -47,7 +47,7 @@ from claudius.cognition.steps import STEPS, names_of
 from claudius.cognition.timing import known_zone
 from claudius.cognition.turn_state import SUMMARY_CALL, FirstCall, TurnState, Words
 from claudius.cognition.working_memory import WorkingMemory
-from claudius.config import blot
+from claudius.config.load import blot
 from claudius.errors import OverBudget, ProviderError, RefusedReply, Unreadable
 from claudius.failure import failure_of, unspeakable
 from claudius.intent import Call, Thought, Thoughts

@@ -13,7 +13,7 @@ from urllib.parse import unquote_plus
 
 from msgspec import Struct
 
-from claudius.config import Config
+from claudius.config.schema import Config
 from claudius.perception import TALK, Kind, MessageExtra, Origin, Perception, Place, Standing, internal, is_terminal
 from claudius.recollection import Entry, EntryType, PastTurn, Recollection, Remembered
 from claudius.shown import How

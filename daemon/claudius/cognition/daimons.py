@@ -25,7 +25,7 @@ from claudius.cognition.output.rules import OutputRules, whole_sentences
 from claudius.cognition.reply.parser import plain_reply
 from claudius.cognition.reply.tags import LT, UNSEEN, find_head
 from claudius.cognition.turn_state import TurnState, recorded
-from claudius.config import DaimonSettings
+from claudius.config.schema import DaimonSettings
 from claudius.intent import Intent, Thought, Utterance
 from claudius.memory.whispers import DaimonScene
 from claudius.perception import SELF

@@ -21,7 +21,7 @@ from claudius.cognition.prompt.rounds import used_entries
 from claudius.cognition.tool_use import ending_line, given, has_ended, used
 from claudius.cognition.turn_state import TurnState, Words, kept_json
 from claudius.cognition.working_memory import MemoryEntry, Role, WorkingMemory
-from claudius.config import Config
+from claudius.config.schema import Config
 from claudius.perception import Cause, Perception, cause_of
 from claudius.recollection import EntryType, Recollection
 

@@ -34,7 +34,7 @@ from msgspec.structs import asdict, replace
 
 from claudius import observed
 from claudius.cognition.reply.parser import Section
-from claudius.config import blot
+from claudius.config.load import blot
 from claudius.failure import Failure
 from claudius.intent import Call, Intent, Utterance
 from claudius.ledger_types import PREVIEW_CHARS, Interaction, Noted

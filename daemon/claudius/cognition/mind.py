@@ -16,7 +16,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from claudius.cognition.hooks import Hooks
-from claudius.config import BudgetSettings, Config
+from claudius.config.schema import Config
+from claudius.config.tables import BudgetSettings
 from claudius.memory.store import Store
 from claudius.memory.turns import SpendingCap
 from claudius.observed import ConsultAnswer, ConsultRequest

@@ -21,7 +21,7 @@ from claudius.cognition.processes import Process, sections
 from claudius.cognition.remembering import remember
 from claudius.cognition.reply.tags import TOOL_USE
 from claudius.cognition.steps import PSYCHE_STEPS, Situation, step
-from claudius.config import Config
+from claudius.config.schema import Config
 from claudius.errors import RowInvalid
 from claudius.foreign import unquoted
 from claudius.intent import ApologyKind

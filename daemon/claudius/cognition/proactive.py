@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from claudius.cognition.mind import Mind, Stage
 from claudius.cognition.timing import is_quiet, known_zone, quiet_end, read_hours
-from claudius.config import ConsultSettings
+from claudius.config.schema import ConsultSettings
 from claudius.intent import LAPSES_AT, PROMISE_DUE, WHAT, Intent, Planned, Schedule
 from claudius.memory.inbox import Pending
 from claudius.memory.store import Store

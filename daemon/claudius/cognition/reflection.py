@@ -33,7 +33,7 @@ from claudius.cognition.reply.state_values import read_state
 from claudius.cognition.steps import STEPS, step
 from claudius.cognition.turn_state import SUMMARY_CALL, TurnState, recorded, settings_now, silent_turn
 from claudius.cognition.working_memory import DEFAULT, WorkingMemory
-from claudius.config import Config
+from claudius.config.schema import Config
 from claudius.errors import BadSoul, ProcessError, ProviderError, StaleTurn, StoreError, TooLong
 from claudius.foreign import unquoted
 from claudius.intent import Intent, StateChange

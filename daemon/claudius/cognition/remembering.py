@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from msgspec.structs import replace
 
 from claudius.acts import FactKnown
-from claudius.config import Config
+from claudius.config.schema import Config
 from claudius.intent import Intent
 from claudius.memory.facts import bears_on, ended_line, keys_of
 from claudius.memory.moments import cut

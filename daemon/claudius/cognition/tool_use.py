@@ -30,7 +30,7 @@ from claudius.cognition.prompt.rounds import LIMIT, following, next_plan, used_e
 from claudius.cognition.reply.parser import Dialogue, Section
 from claudius.cognition.reply.tags import TOOL_USE
 from claudius.cognition.turn_state import TurnState, kept_json
-from claudius.config import blot
+from claudius.config.load import blot
 from claudius.errors import OverBudget, ToolFailed, ToolRefused, ToolTimedOut, ToolUnknown
 from claudius.perception import internal
 from claudius.prompt import Prompt

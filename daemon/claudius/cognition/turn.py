@@ -44,7 +44,7 @@ from claudius.cognition.reply.tags import TOOL_USE
 from claudius.cognition.timing import zone_at, zone_name
 from claudius.cognition.tool_use import tools_here
 from claudius.cognition.turn_state import Surface, TurnState, recorded, settings_now, soul_now
-from claudius.config import daimon_modes
+from claudius.config.schema import daimon_modes
 from claudius.errors import BadRequest, OverBudget, StoreError, TooLong
 from claudius.failure import Failure
 from claudius.intent import ApologyKind, Intent, Utterance

@@ -28,7 +28,7 @@ from claudius.cognition.prompt.function_prompts import Drawn, PromptSource
 from claudius.cognition.prompt.present import with_tools
 from claudius.cognition.prompt.snapshot import freeze
 from claudius.cognition.working_memory import MemoryEntry
-from claudius.config import Config
+from claudius.config.schema import Config
 from claudius.failure import Failure
 from claudius.intent import Call, Intent, Planned, Rung, Schedule
 from claudius.memory.inbox import Pending

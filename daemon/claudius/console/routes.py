@@ -13,7 +13,7 @@ from typing import Any, get_args
 from aiohttp import web
 from msgspec import to_builtins
 
-from claudius.config import blot, held
+from claudius.config.load import blot, held
 from claudius.console.access import Entrance, mint
 from claudius.console.live import Live
 from claudius.console.walls import Refusal, document

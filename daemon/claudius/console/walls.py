@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from claudius.config import blot, held
+from claudius.config.load import blot, held
 from claudius.console.access import Entrance, uid_of
 from claudius.errors import BadConfiguration, BadSoul, ClaudiusError, StaleTurn, StoreError, TryAgain, UsageProblem
 from claudius.reports.clock import NoDaimon

@@ -17,7 +17,7 @@ from contextlib import aclosing
 from datetime import datetime
 from typing import Any, cast
 
-from claudius.config import blot
+from claudius.config.load import blot
 from claudius.cortex.models import ModelAnswer, Output, Ties
 from claudius.errors import ClaudiusError, TimedOut
 from claudius.intent import Call

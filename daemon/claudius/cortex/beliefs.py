@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from claudius.config import blot
+from claudius.config.load import blot
 from claudius.cortex.asking import SOUL_TOKENS, one_line, shortened
 from claudius.cortex.models import Changed, CortexEvent, CycleDocument, Part
 from claudius.cortex.observe import messages

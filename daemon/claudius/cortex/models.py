@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-from claudius.config import Config, CortexSettings
+from claudius.config.schema import Config, CortexSettings
 from claudius.ledger_types import Belief, Grounds, Promise, Reflected, Reflection
 from claudius.memory.store import Store
 from claudius.observed import Observed

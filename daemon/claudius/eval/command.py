@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from claudius.adapters.terminal import own_person
 from claudius.compose import PROVIDERS, provider
-from claudius.config import Loaded, load
+from claudius.config.load import Loaded, load
 from claudius.errors import UsageProblem
 from claudius.eval.judging import TIMES, Judge, labelled
 from claudius.eval.report import read_outcome

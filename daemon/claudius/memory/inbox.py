@@ -21,7 +21,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from claudius.config import Config
+from claudius.config.schema import Config
 from claudius.decoding import decoder
 from claudius.errors import OverBudget, RowInvalid
 from claudius.intent import Call, Utterance

@@ -34,7 +34,7 @@ def place_of(home: Home) -> StorePlace:
             spoken.append(path.read_bytes())
     if not any(b"postgres" in one for one in spoken):
         return StorePlace()
-    from claudius.config import load  # noqa: PLC0415 - not for SQLite
+    from claudius.config.load import load  # noqa: PLC0415 - not for SQLite
 
     loaded = load(home, os.environ)
     secret, settings = loaded.secrets.get(PASSWORD), loaded.config.store

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from claudius.children import Child, Children
-from claudius.config import Loaded
+from claudius.config.load import Loaded
 from claudius.errors import Crashed, ProviderError, TimedOut, Unavailable
 from claudius.home import Home
 from claudius.provider import Done, Event, Request

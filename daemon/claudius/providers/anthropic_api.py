@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from claudius.children import bounding
-from claudius.config import Loaded, ModelSettings
+from claudius.config.load import Loaded
+from claudius.config.schema import ModelSettings
 from claudius.errors import Cut, ProviderError, TimedOut, Unavailable, Unreachable
 from claudius.foreign import UNLISTED
 from claudius.home import Home

@@ -19,7 +19,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing, suppress
 
 from claudius.cognition.reply.tags import ThoughtFilter
-from claudius.config import Loaded, ModelSettings, networks_on
+from claudius.config.load import Loaded, networks_on
+from claudius.config.schema import ModelSettings
 from claudius.errors import (
     AuthFailed,
     Cut,

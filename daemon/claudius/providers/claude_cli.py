@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
 
 from claudius.children import Child, Children
-from claudius.config import Loaded
+from claudius.config.load import Loaded
 from claudius.errors import Crashed, ProviderError, SessionGone
 from claudius.home import Home
 from claudius.provider import Done, Event, Request

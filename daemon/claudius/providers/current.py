@@ -14,7 +14,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any, cast
 
-from claudius.config import Loaded, Settings
+from claudius.config.load import Loaded, Settings
 from claudius.errors import ClaudiusError
 from claudius.provider import Done, Event, Failing, ModelLimits, Request, VoiceState, Wrapped
 from claudius.providers.chain import AUTO, NO_MODEL, NO_VOICE, REHEARSAL, Chain

@@ -18,7 +18,8 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from claudius.config import Loaded, ModelSettings
+from claudius.config.load import Loaded
+from claudius.config.schema import ModelSettings
 from claudius.errors import BadRequest, Cut, ProviderError, TimedOut, TooLong, Unavailable, Unreachable
 from claudius.foreign import status_words
 from claudius.home import Home

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from claudius import errors
-from claudius.config import Loaded
+from claudius.config.load import Loaded
 from claudius.errors import BadConfiguration, ProviderError
 from claudius.home import Home
 from claudius.provider import Delta, Done, Event, Request, Reset, StopReason, Usage, estimate

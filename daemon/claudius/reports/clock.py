@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from claudius.cognition.timing import known_zone
-from claudius.config import daimons as configured
-from claudius.config import load
+from claudius.config.load import load
+from claudius.config.schema import daimons as configured
 from claudius.errors import ClaudiusError, UsageProblem
 from claudius.home import Home
 from claudius.recurrence import local_instant, zone_named

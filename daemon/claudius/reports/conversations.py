@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from claudius.config import load
+from claudius.config.load import load
 from claudius.errors import ClaudiusError
 from claudius.home import Home
 from claudius.memory.audit import CLI

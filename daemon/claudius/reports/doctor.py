@@ -12,7 +12,8 @@ from typing import Any
 
 from claudius.cognition.steps import STEPS
 from claudius.cognition.timing import FAILS
-from claudius.config import TOKENS, Config, Loaded, blot, daimon_modes, held, load, perceive_tokens, retired
+from claudius.config.load import TOKENS, Loaded, blot, held, load, perceive_tokens, retired
+from claudius.config.schema import Config, daimon_modes
 from claudius.errors import BadConfiguration, ClaudiusError, StoreAway, StoreError, UsageProblem
 from claudius.failure import failure_of
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, shipped

@@ -9,7 +9,7 @@ import socket
 from contextlib import suppress
 from typing import Any, Literal
 
-from claudius.config import load
+from claudius.config.load import load
 from claudius.home import Home
 from claudius.provider import Done, Request
 from claudius.providers.home import LOCK, build, known_at_home

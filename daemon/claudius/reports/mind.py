@@ -14,8 +14,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from claudius.children import in_own_thread
-from claudius.config import SECRETS, SETTINGS, load, overriding, parse_value, read_env_file, shown
-from claudius.config import write_setting as write
+from claudius.config.load import SECRETS, load, overriding, parse_value, read_env_file, shown
+from claudius.config.load import write_setting as write
+from claudius.config.schema import SETTINGS
 from claudius.errors import BadConfiguration, ClaudiusError, UsageProblem, near
 from claudius.home import DIRECTORY_MODE, Home, write_private
 from claudius.memory.audit import CLI

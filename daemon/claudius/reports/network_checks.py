@@ -18,7 +18,8 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from claudius.adapters.slack.manifest import CODES, SCOPES
-from claudius.config import SETTINGS, Loaded, daimons, load
+from claudius.config.load import Loaded, load
+from claudius.config.schema import SETTINGS, daimons
 from claudius.errors import AdapterRefused
 from claudius.foreign import listed
 from claudius.home import Home

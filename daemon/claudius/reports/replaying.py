@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from claudius.config import Loaded, load
+from claudius.config.load import Loaded, load
 from claudius.errors import ClaudiusError, ProviderError, TryAgain, UsageProblem
 from claudius.failure import failure_of
 from claudius.home import Home

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from claudius.config import OF_A_MACHINE, Loaded, common, load, networks_on
+from claudius.config.load import OF_A_MACHINE, Loaded, common, load, networks_on
 from claudius.errors import ClaudiusError, StoreError
 from claudius.home import Home, shipped
 from claudius.memory.database import StorePlace

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import claudius
-from claudius.config import Config, load
+from claudius.config.load import load
+from claudius.config.schema import Config
 from claudius.failure import failure_of
 from claudius.home import Home
 from claudius.reports.opened import edit, records

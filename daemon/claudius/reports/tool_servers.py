@@ -16,7 +16,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from claudius.cognition.prompt.present import tool_line
-from claudius.config import Loaded, Secret, blot, load, read_env_file, write_table
+from claudius.config.load import Loaded, Secret, blot, load, read_env_file, write_table
 from claudius.config.schema import ToolServerSettings
 from claudius.errors import ToolFailed, UsageProblem
 from claudius.home import Home

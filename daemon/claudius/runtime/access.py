@@ -24,7 +24,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from claudius.cognition.processes import Participation
-from claudius.config import AccessSettings, Config
+from claudius.config.schema import Config
+from claudius.config.tables import AccessSettings
 from claudius.errors import ClaudiusError
 from claudius.foreign import unquoted
 from claudius.home import Home, write_private

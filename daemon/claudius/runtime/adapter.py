@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct, field
 
-from claudius.config import Config
+from claudius.config.schema import Config
 from claudius.errors import DeliveryError
 from claudius.failure import Failure
 from claudius.intent import ShownThought, Utterance

@@ -19,7 +19,7 @@ from msgspec import Struct
 import claudius
 from claudius.cognition.mind import Mind
 from claudius.cognition.timing import is_quiet, known_zone, read_hours
-from claudius.config import blot
+from claudius.config.load import blot
 from claudius.decoding import decoder
 from claudius.errors import DeliveryLater, DeliveryRefused, DeliveryUnknown, StoreError
 from claudius.foreign import unquoted

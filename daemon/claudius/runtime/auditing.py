@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from claudius.cognition.mind import Mind
-from claudius.config import SETTINGS, Config
+from claudius.config.schema import SETTINGS, Config
 from claudius.memory.audit import Act, AuditEntry
 from claudius.perception import Perception, Place, given_in
 from claudius.runtime.commands.words import is_direct

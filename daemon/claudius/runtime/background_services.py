@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from claudius.cognition.hooks import Hooks
 from claudius.cognition.mind import Mind, Stage, spending, tightest
 from claudius.cognition.turn import Turned
-from claudius.config import Config, DaimonSettings, Loaded, daimon_modes, daimons, perceive_tokens, token_name
+from claudius.config.load import Loaded, perceive_tokens, token_name
+from claudius.config.schema import Config, DaimonSettings, daimon_modes, daimons
 from claudius.cortex.asking import consult
 from claudius.cortex.life import Cortex
 from claudius.cortex.models import Ties

@@ -38,7 +38,7 @@ from claudius.cognition.daimons import (
 )
 from claudius.cognition.mind import Mind, Stage
 from claudius.cognition.turn_state import silent_turn
-from claudius.config import DaimonSettings, daimons
+from claudius.config.schema import DaimonSettings, daimons
 from claudius.cortex.asking import ask as ask_once
 from claudius.errors import ClaudiusError, ProviderError, StaleTurn, UsageProblem
 from claudius.foreign import plain_message, unquoted

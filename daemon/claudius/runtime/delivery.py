@@ -20,7 +20,7 @@ from claudius.cognition.mind import Mind
 from claudius.cognition.output.gate import masked, rewrite
 from claudius.cognition.output.rules import Mentionable
 from claudius.cognition.turn import Turned
-from claudius.config import Config
+from claudius.config.schema import Config
 from claudius.errors import (
     DeliveryError,
     DeliveryLater,

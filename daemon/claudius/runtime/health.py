@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from claudius.cognition.mind import Mind, caps, day_start
-from claudius.config import AlertSettings, BudgetSettings
+from claudius.config.tables import AlertSettings, BudgetSettings
 from claudius.errors import StoreAway, StoreError
 from claudius.home import Home
 from claudius.memory.database import in_thread

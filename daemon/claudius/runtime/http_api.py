@@ -21,7 +21,7 @@ from msgspec import Struct
 from claudius.cognition.daimons import TTL_HOURS, Context, character, request, sanitised
 from claudius.cognition.mind import Mind, Stage, day_start
 from claudius.cognition.processes import Participation, find, known_names
-from claudius.config import DaimonSettings, daimons
+from claudius.config.schema import DaimonSettings, daimons
 from claudius.errors import BadConfiguration, ClaudiusError, StoreError, UsageProblem
 from claudius.memory.inbox import HOUR_S, RateLimits, Rates, RateVerdict
 from claudius.memory.whispers import Whisper

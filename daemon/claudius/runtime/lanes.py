@@ -19,7 +19,7 @@ from claudius.cognition.hooks import show_failure
 from claudius.cognition.mind import Mind
 from claudius.cognition.turn import Turned, apologise, take_turn
 from claudius.cognition.turn_state import Arrivals, Superseded, Surface, arrivals
-from claudius.config import blot
+from claudius.config.load import blot
 from claudius.errors import ClaudiusError, RowInvalid, StaleTurn, StoreCorrupt, StoreError
 from claudius.failure import Failure, failure_of
 from claudius.foreign import plain_message, unquoted

@@ -27,7 +27,7 @@ from typing import Any, Literal, Protocol, Self
 from msgspec import Struct
 
 import claudius
-from claudius.config import Secret
+from claudius.config.load import Secret
 from claudius.errors import AlreadyRunning, BadHome, ClaudiusError
 from claudius.foreign import unquoted
 from claudius.home import FILE_MODE, Home, discard_incoming, obey, write_all, write_private

@@ -21,7 +21,7 @@ from io import BufferedIOBase
 from pathlib import Path
 from typing import IO, Any
 
-from claudius.config import blot
+from claudius.config.load import blot
 from claudius.errors import BadHome
 from claudius.foreign import traced, unquoted
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from claudius.cognition.mind import Mind
 from claudius.cognition.timing import FAILS, is_quiet, read_hours, zone_of
-from claudius.config import daimons
+from claudius.config.schema import daimons
 from claudius.errors import BadConfiguration, RowInvalid, StoreError
 from claudius.home import Home
 from claudius.memory.inbox import Pending

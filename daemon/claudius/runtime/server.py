@@ -17,7 +17,7 @@ import msgspec
 import claudius
 from claudius.cognition.mind import Mind
 from claudius.cognition.timing import known_zone, next_quiet, read_hours
-from claudius.config import blot
+from claudius.config.load import blot
 from claudius.errors import ClaudiusError, StoreCorrupt, StoreError, StoreMoved, StoreTooNew
 from claudius.failure import failure_of
 from claudius.foreign import plain_message, unquoted

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 
-from claudius.config import Loaded
+from claudius.config.load import Loaded
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from claudius.cognition.hooks import Hooks
 from claudius.cognition.mind import Mind, lately
 from claudius.cognition.steps import STEPS
-from claudius.config import Settings
+from claudius.config.load import Settings
 from claudius.home import Home, shipped
 from claudius.memory.archive import Archive
 from claudius.memory.records import Records

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from claudius.cognition.prompt.present import WEEKDAYS
 from claudius.cognition.timing import known_zone, zone_name
-from claudius.config import Config
+from claudius.config.schema import Config
 from claudius.errors import ToolFailed
 from claudius.memory.store import Store
 from claudius.perception import Perception

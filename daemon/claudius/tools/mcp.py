@@ -23,7 +23,7 @@ from typing import Any
 from msgspec import Struct, convert, field
 
 from claudius.children import INHERITED, Child
-from claudius.config import Loaded
+from claudius.config.load import Loaded
 from claudius.config.schema import ToolServerSettings
 from claudius.errors import Crashed, Cut, ToolFailed, ToolLost, ToolRefused, ToolTimedOut, Unavailable
 from claudius.foreign import Foreign

@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 from claudius.children import in_own_thread
-from claudius.config import Config, Loaded
-from claudius.config.schema import OwnTool
+from claudius.config.load import Loaded
+from claudius.config.schema import Config, OwnTool
 from claudius.errors import BadConfiguration
 from claudius.failure import of_a_part
 from claudius.home import Home

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from claudius.config import Config
+from claudius.config.schema import Config
 from claudius.memory.store import Store
 from claudius.tool import JSON, Tool, ToolCall, ToolClass
 

@@ -22,7 +22,8 @@ from urllib.parse import quote
 
 from claudius.cognition.mind import Mind, lately
 from claudius.cognition.steps import STEPS
-from claudius.config import KOTHAR, load
+from claudius.config.load import load
+from claudius.config.schema import KOTHAR
 from claudius.errors import Cut, Overloaded, TimedOut
 from claudius.home import Home, shipped
 from claudius.memory.database import Writer

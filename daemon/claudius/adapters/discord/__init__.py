@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from claudius.config import Loaded
+from claudius.config.load import Loaded
 from claudius.errors import ClaudiusError
 
 if TYPE_CHECKING:

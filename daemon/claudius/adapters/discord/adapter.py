@@ -54,7 +54,7 @@ from claudius.adapters.discord.outgoing import PRESSED, DiscordPoster, DiscordTy
 from claudius.adapters.discord.people import ChannelVisibility, DiscordPeople
 from claudius.adapters.discord.text import fetch, title
 from claudius.adapters.incoming import Ignored
-from claudius.config import Config
+from claudius.config.schema import Config
 from claudius.errors import AdapterRefused, ClaudiusError, OverBudget
 from claudius.foreign import unquoted
 from claudius.intent import ShownThought

@@ -23,7 +23,8 @@ from claudius.adapters.caches import FRESH_S, Lookups, keep
 from claudius.adapters.discord.api_errors import FAILURES
 from claudius.adapters.discord.gateway import MOST_GUILDS, Gateway
 from claudius.adapters.discord.incoming import DIRECT, Belonging
-from claudius.config import AccessSettings, Config
+from claudius.config.schema import Config
+from claudius.config.tables import AccessSettings
 from claudius.foreign import unquoted
 
 log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from claudius.cognition.output.rules import ELLIPSIS, SPAN, Mentionable, OutputRules, Overlap
 from claudius.cognition.reply.tags import find_head, is_blank, is_disguised
-from claudius.config import blot
+from claudius.config.load import blot
 from claudius.psyche.scrubber import Unnumbered
 
 LABEL_CHARS = 300

@@ -19,7 +19,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from claudius.children import INHERITED
-from claudius.config import Loaded
+from claudius.config.load import Loaded
 from claudius.errors import Unavailable
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home
 

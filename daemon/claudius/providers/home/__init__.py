@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
 
-from claudius.config import HomeModelSettings, Loaded, ModelSettings
+from claudius.config.load import Loaded
+from claudius.config.schema import HomeModelSettings, ModelSettings
 from claudius.errors import Crashed, ProviderError, TimedOut, Unavailable
 from claudius.home import FILE_MODE, Home
 from claudius.provider import Done, Event, ModelLimits, Request, Wrapped

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from claudius.config import Loaded
+from claudius.config.load import Loaded
 from claudius.decoding import ready
 from claudius.errors import ClaudiusError, UsageProblem, near
 from claudius.home import FILE_MODE, Home, shipped

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from claudius.config import Loaded
+from claudius.config.load import Loaded
 from claudius.errors import BadSoul
 from claudius.home import Home, shipped
 from claudius.prompt import MARK, RecordKind, nested_line

@@ -14,7 +14,8 @@ from typing import Literal
 
 from claudius.cognition.mind import FRESH_S, Cap, Mind
 from claudius.cognition.timing import known_zone
-from claudius.config import KOTHAR, overriding, write_setting
+from claudius.config.load import overriding, write_setting
+from claudius.config.schema import KOTHAR
 from claudius.home import Home
 from claudius.memory.people import Mode
 from claudius.perception import DirectiveExtra, Kind, Origin, Perception, Place, given_in, is_terminal, shared

@@ -9,7 +9,7 @@ from claudius.cognition.mind import Stage
 from claudius.cognition.proactive import PROCESS, consents
 from claudius.cognition.processes import sections
 from claudius.cognition.timing import Timing
-from claudius.config import DaimonSettings
+from claudius.config.schema import DaimonSettings
 from claudius.memory.turns import Quiet
 from claudius.perception import SELF, InternalExtra, Kind, Origin, Perception, ScheduledExtra, TickExtra
 from claudius.psyche.bands import arc_band, numbers_bands

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from claudius.config import Config
+from claudius.config.schema import Config
 from claudius.perception import Following, Kind, Perception
 from claudius.runtime.access import EVERYWHERE, admit
 from claudius.testing.adapter_contract.ground import Make, answer, case, listening

@@ -7,7 +7,7 @@ from contextlib import aclosing
 
 from msgspec.structs import replace
 
-from claudius.config import ModelSettings
+from claudius.config.schema import ModelSettings
 from claudius.errors import TimedOut
 from claudius.provider import Delta, Event
 from claudius.providers.chain import Chain
