@@ -122,8 +122,8 @@ def asked(url: str) -> list[tuple[int, str]]:
 
 
 def fails(*_: object) -> None:
-    """Make no copy, as an old pg_dump does."""
-    raise StoreError("pg_dump is of PostgreSQL 13, the server of 15")
+    """Make no copy, as where there is no room."""
+    raise StoreError("no space left to write to")
 
 
 async def test_scale_f16_an_erasure_that_fails_freezes_nobody(postgres_url: str, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from claudius.errors import EXIT_FAILED, BadSoul, ClaudiusError, UsageProblem
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, discard_incoming, incoming, replace, shipped
 from claudius.memory.database import StorePlace
 from claudius.memory.opening import place_of
-from claudius.memory.sqlite.backups import Backup, aside_at, back_up, sha256_of, sum_of, verify
+from claudius.memory.sqlite.backups import aside_at, back_up, sha256_of, sum_of, verify
 from claudius.memory.sqlite.schema import translate
 from claudius.reports.status import EVERY, backups
 from claudius.runtime.life import HomeLock
@@ -63,13 +63,10 @@ def _refuse_a_server(home: Home) -> None:
         raise ClaudiusError(f"{place.shown} is a database server: `claudius backup create` copies it")
 
 
-def _server_of(home: Home, path: Path) -> StorePlace | None:
-    """Return the server that a copy is of; None if it is of a file. Raises: ClaudiusError if the home is not there."""
-    place = place_of(home)
-    if path.name.endswith(".sql.gz") != place.is_postgres:
-        here = "on a database server" if place.is_postgres else "in a file"
-        raise ClaudiusError(f"{path} is a copy of another kind: this home keeps everything {here} (store.url)")
-    return place if place.is_postgres else None
+def _refuse_a_dump(path: Path) -> None:
+    if path.name.endswith(".sql.gz"):
+        how = "`gunzip -c FILE | psql DATABASE` puts it into an empty database, which store.url can name"
+        raise ClaudiusError(f"{path} is a dump as earlier releases made them of a database server: {how}")
 
 
 @click.group(cls=Group)
@@ -84,9 +81,8 @@ def backup() -> None:
 def create(path: Path | None, *, portable: bool, as_json: bool) -> None:
     """Copy the database, even while the daemon is running, and verify the copy.
 
-    The copy goes to the home's backups, to the directory PATH, or, if PATH ends in .db, to that file. A database
-    server is copied by pg_dump; such a file ends in .sql.gz. A portable copy holds memory, texts and settings, but no
-    secrets.
+    The copy goes to the home's backups, to the directory PATH, or, if PATH ends in .db, to that file. It is such a file
+    of a database server, too. A portable copy holds memory, texts and settings, but no secrets.
     """
     if portable:
         if path is None:
@@ -97,7 +93,9 @@ def create(path: Path | None, *, portable: bool, as_json: bool) -> None:
     place = place_of(home)
     if not place.is_postgres and not home.database.exists():
         raise ClaudiusError(f"{home.database} does not exist yet: there is nothing to copy")
-    is_file = path is not None and path.name.endswith(".sql.gz" if place.is_postgres else ".db")
+    is_file = path is not None and path.name.endswith(".db")
+    if path:
+        _refuse_a_dump(path)
     if path and is_file and path.exists():
         raise ClaudiusError(f"{path} exists: name another file")
     try:
@@ -130,8 +128,9 @@ def list_(*, as_json: bool) -> None:
 @click.argument("path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @json_option
 def verify_(path: Path, *, as_json: bool) -> int:
-    """Check that a copy is whole and Claudius's own; one of a server is restored beside the store for it."""
-    found = _verified(path, _server_of(Home.of(os.environ), path) if path.name.endswith(".sql.gz") else None)
+    """Check that a copy is whole and Claudius's own."""
+    _refuse_a_dump(path)
+    found = verify(path)
     failed = ", ".join(name for name, ok in found.checks.items() if not ok)
     lines = [f"{path}: sound" if found.is_verified else f"{path}: not usable: {failed}"]
     if found.is_verified and not found.has_sum:
@@ -154,14 +153,15 @@ def restore(path: Path, *, yes: bool) -> None:
     if not yes:
         raise UsageProblem("this replaces the soul's memory by that copy: repeat it with --yes")
     home = Home.of(os.environ)
-    place = _server_of(home, path)
+    _refuse_a_dump(path)
+    place = place_of(home)
     home.create()
     lock = HomeLock(home)
     try:
-        found = _verified(path, place)
+        found = verify(path)
         if not found.is_verified:
             raise ClaudiusError(f"{path} is not usable: `claudius backup verify {path}` says why")
-        if place:
+        if place.is_postgres:
             lines, aside = _put_back_at(home, place, path)
         else:
             where = aside_at(home.backups, datetime.now(UTC))
@@ -171,7 +171,8 @@ def restore(path: Path, *, yes: bool) -> None:
     finally:
         discard_incoming(home.root)
         lock.release()
-    click.echo(f"{place.shown if place else home.database} is restored from {path}; what was there is now in {aside}")
+    at = place.shown if place.is_postgres else home.database
+    click.echo(f"{at} is restored from {path}; what was there is now in {aside}")
     if not found.has_sum:
         lines.append(f"{NO_SUM}: {sum_of(path).name}")
     for line in lines:
@@ -255,25 +256,34 @@ def _put_back(
 
     The copy is mended in `incoming` first; what was there moves to `aside`.
     """
-    from claudius.memory.sqlite import SqliteStore
     from claudius.memory.sqlite.file import siblings
     from claudius.memory.sqlite.store import acts_in, heard_in
+
+    before = _Before(heard_in(home.database), acts_in(home.database))
+    fresh, lines = _mended(home, copy, incoming, before, is_new_home=is_new_home)
+    gone = dict.fromkeys(siblings(home.database))
+    replace(home.root, {home.database: fresh, **gone, **also}, aside)
+    return lines
+
+
+def _mended(
+    home: Home, copy: Path, incoming: Path, before: _Before, *, is_new_home: bool = False
+) -> tuple[Path, list[str]]:
+    """Copy a copy to `incoming`, and mend it there."""
+    from claudius.memory.sqlite import SqliteStore
+    from claudius.memory.sqlite.file import siblings
 
     fresh = incoming / home.database.name
     for file, to in zip((copy, siblings(copy)[0]), (fresh, siblings(fresh)[0]), strict=True):
         if file == copy or file.exists():
             shutil.copyfile(file, to)
             to.chmod(FILE_MODE)
-    before = _Before(heard_in(home.database), acts_in(home.database))
     store = SqliteStore(fresh, backups=home.backups)
-    lines = asyncio.run(_mend(home, store, fresh, before, copy.name, is_new_home=is_new_home))
-    gone = dict.fromkeys(siblings(home.database))
-    replace(home.root, {home.database: fresh, **gone, **also}, aside)
-    return lines
+    return fresh, asyncio.run(_mend(home, store, fresh, before, copy.name, is_new_home=is_new_home))
 
 
 def _put_back_at(home: Home, place: StorePlace, copy: Path) -> tuple[list[str], str]:
-    """Restore a copy beside a server's store, mend it as one of a file, and exchange the two in one transaction."""
+    """Mend a copy, fill a schema beside a server's store from it, and exchange the two in one transaction."""
     from claudius.memory.postgres import moving
     from claudius.memory.postgres.store import PostgresRecords, PostgresStore
     from claudius.memory.sqlite.store import heard
@@ -288,9 +298,8 @@ def _put_back_at(home: Home, place: StorePlace, copy: Path) -> tuple[list[str], 
 
     with closing(PostgresRecords(place, home.memory)) as kept:
         before = _Before(asyncio.run(heard_there()), kept.audit("", EVERY))
-    beside = PostgresStore(moving.restore_beside(place, copy, shipped("memory")))
-    lines = asyncio.run(_mend(home, beside, home.database, before, copy.name))
-    return lines, f"the schema {moving.put_in_force(place, datetime.now(UTC))}"
+    fresh, lines = _mended(home, copy, incoming(home.root), before)
+    return lines, f"the schema {moving.put_in_force(place, fresh, shipped('memory'), datetime.now(UTC))}"
 
 
 class _Before(NamedTuple):
@@ -358,14 +367,6 @@ async def _forget_again(home: Home, store: Store, database: Path, *, is_new_home
     if ids:
         await store.documents.archive_anew()
     return len(ids)
-
-
-def _verified(path: Path, server: StorePlace | None) -> Backup:
-    if server is None:
-        return verify(path)
-    from claudius.memory.postgres import moving
-
-    return moving.verify(server, path, shipped("memory"))
 
 
 def _check_export(directory: Path) -> tuple[str, ...]:

@@ -97,11 +97,8 @@ class Store:
         """Return up to `pages` free pages of the database file to the disk; return how many free pages remain."""
 
     @abstractmethod
-    def back_up(self, directory: Path, now: datetime) -> Path | None:
-        """Write a verified copy into `directory`; None if copies are not ours to make. Blocks.
-
-        Raises: StoreError, OSError.
-        """
+    def back_up(self, directory: Path, now: datetime) -> Path:
+        """Write a verified copy into `directory`. Blocks. Raises: StoreError, OSError."""
 
     @abstractmethod
     def records(self) -> Records:

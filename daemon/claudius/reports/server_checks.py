@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from claudius.config.load import OF_A_MACHINE, Loaded, common, load, networks_on
-from claudius.errors import ClaudiusError, StoreError
+from claudius.errors import StoreError
 from claudius.home import Home, shipped
 from claudius.memory.database import StorePlace
 from claudius.memory.leases import LeaseTimes
@@ -47,7 +46,7 @@ def server(home: Home) -> Iterator[Check]:
         yield from _of_moves(made, place)
         yield from _of_settings(made, loaded)
         yield from _of_text(made)
-        yield _of_copies(made, place)
+        yield _of_copies(made)
         skew_s = time.time() - float(_one(made, "SELECT extract(epoch FROM clock_timestamp())::float8"))
     yield Check(
         "clock of the server",
@@ -98,19 +97,12 @@ def _of_text(made: Made) -> Iterator[Check]:
     yield Check("collation", ok=not odd, detail=detail, fix="move the soul into a schema that Claudius makes itself")
 
 
-def _of_copies(made: Made, place: StorePlace) -> Check:
+def _of_copies(made: Made) -> Check:
     """Look whether copies can be made and put back, before one is needed."""
-    from claudius.memory.postgres.moving import LACKS, check_program, grant, programs
+    from claudius.memory.postgres.moving import LACKS, grant
 
     if not _one(made, "SELECT has_database_privilege(current_database(), 'CREATE')"):
         return Check("copies", ok=False, detail=LACKS, fix=grant(made))
-    if shutil.which("pg_dump") is None:
-        return Check("copies", ok=True, detail="none are made here: pg_dump is not installed")
-    try:
-        check_program(programs(), made, place)
-    except ClaudiusError as error:
-        detail, _, fix = error.message.rpartition(": ")
-        return Check("copies", ok=False, detail=detail, fix=fix)
     return Check("copies", ok=True, detail="they can be made and put back")
 
 

@@ -102,8 +102,7 @@ def renew_backups(store: Store, home: Home, now: datetime) -> tuple[int, list[st
         made = store.back_up(home.backups, now)
     except StoreError as error:
         raise ClaudiusError(f"no fresh backup could be made, so the old ones stay: {error.message}") from error
-    stays = (SET_ASIDE, made.name) if made else (SET_ASIDE,)
-    ours = [one for one in before if is_ours(one.name) and not one.name.startswith(stays)]
+    ours = [one for one in before if is_ours(one.name) and not one.name.startswith((SET_ASIDE, made.name))]
     for old in ours:
         shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink(missing_ok=True)
     copies = sum(one.suffix != ".sha256" for one in ours)

@@ -1,26 +1,20 @@
-"""Copy a whole soul: from the SQLite file to PostgreSQL or back, compared table by table; and to a dump and back.
+"""Copy a whole soul: from the SQLite file to PostgreSQL or back, compared table by table.
 
 A copy to the server is one transaction, and a copy to a file is a new file: one that is cut off leaves nothing. Unless
 `release.migrating` is 0, no process takes turns there or writes: a move to it has not finished, or the soul has left it
 (`Closed` in `session`). Only the home that began a move ends it.
 
-A dump is made by `pg_dump`, and counts once it was restored and counted. It holds the schema as SQL, for `psql` too.
-Restored here, nothing of its SQL is run: the tables are made by our own schema, and only the dump's rows are taken.
-Everything happens in a schema beside the store's own.
+A backup of a server is such a file, too. It counts once a schema beside the store's own was filled from it, and
+compared; a restore fills one in the same way, and then exchanges the two.
 """
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import os
-import re
 import secrets
-import shutil
 import sqlite3
-import subprocess
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
 from datetime import UTC, datetime
 from graphlib import TopologicalSorter
@@ -30,13 +24,12 @@ from typing import Any
 import msgspec
 import psycopg
 from msgspec import Struct
-from msgspec.structs import replace
 
-from claudius.errors import ClaudiusError, StoreCorrupt, StoreError, TryAgain
+from claudius.errors import ClaudiusError, StoreError, TryAgain
 from claudius.home import shipped
 from claudius.memory.database import StorePlace
 from claudius.memory.postgres.connection import INSTEAD, NUL
-from claudius.memory.postgres.schema import BASE, CREATING, create_sql, known, migrate_sql, too_old
+from claudius.memory.postgres.schema import CREATING, create_sql, known, migrate_sql, too_old
 from claudius.memory.postgres.session import (
     COMING,
     HERE,
@@ -53,8 +46,8 @@ from claudius.memory.postgres.session import (
     value_of,
 )
 from claudius.memory.search import tables
-from claudius.memory.sqlite.backups import Backup, keep_verified, sha256_of, sum_of
-from claudius.memory.sqlite.file import open_reader, open_writer, pragma, private_files, siblings
+from claudius.memory.sqlite.backups import Backup, keep_verified
+from claudius.memory.sqlite.file import open_reader, open_writer, pragma, siblings
 from claudius.memory.sqlite.schema import create_database, load_migrations
 
 ROWS = 1000
@@ -155,29 +148,35 @@ def to_postgres(
         source.execute("BEGIN")
         made.execute("SELECT pg_advisory_xact_lock(%s)", (CREATING,))
         _make_room(made, place, memory, move)
-        both = _tables(made, source)
-        made.execute(f"TRUNCATE {', '.join(quoted(name) for name in _every(made) if name != 'release')}".encode())
-        moved = []
-        for one in both:
-            made.execute(f"ALTER TABLE {quoted(one.name)} DISABLE TRIGGER USER".encode())
-            sent = _Sum(one.name, told)
-            with made.cursor().copy(f'COPY "{one.name}" ({one.listed}) FROM STDIN'.encode()) as sink:
-                for row in sent.of(source.execute(one.in_order), _clean):
-                    sink.write_row(row)
-            made.execute(f"ALTER TABLE {quoted(one.name)} ENABLE TRIGGER USER".encode())
-            moved.append(sent.done())
-        with made.cursor().copy("COPY moment_index (stem, moment) FROM STDIN") as sink:
-            for row in source.execute("SELECT DISTINCT term, doc FROM moment_place"):
-                sink.write_row(row)
-        for one in both:
-            if one.number:
-                used = source.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (one.name,)).fetchone()
-                made.execute(_COUNT_ON.format(one).encode(), {"used": used[0] if used else 0})
+        moved = _send(source, made, place.shown, told)
         _close(made, COMING, move)
-        made.execute("ANALYZE")
-        _compare(moved, ((one, _rows(made, one)) for one in both), place.shown, told)
         if not is_kept:
             made.rollback()
+    return moved
+
+
+def _send(source: sqlite3.Connection, made: Made, where: str, told: Told) -> list[MovedTable]:
+    """Fill the tables of the connection's schema from a file, and compare them. Raises: StoreError."""
+    both = _tables(made, source)
+    made.execute(f"TRUNCATE {', '.join(quoted(name) for name in _every(made) if name != 'release')}".encode())
+    moved = []
+    for one in both:
+        made.execute(f"ALTER TABLE {quoted(one.name)} DISABLE TRIGGER USER".encode())
+        sent = _Sum(one.name, told)
+        with made.cursor().copy(f'COPY "{one.name}" ({one.listed}) FROM STDIN'.encode()) as sink:
+            for row in sent.of(source.execute(one.in_order), _clean):
+                sink.write_row(row)
+        made.execute(f"ALTER TABLE {quoted(one.name)} ENABLE TRIGGER USER".encode())
+        moved.append(sent.done())
+    with made.cursor().copy("COPY moment_index (stem, moment) FROM STDIN") as sink:
+        for row in source.execute("SELECT DISTINCT term, doc FROM moment_place"):
+            sink.write_row(row)
+    for one in both:
+        if one.number:
+            used = source.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (one.name,)).fetchone()
+            made.execute(_COUNT_ON.format(one).encode(), {"used": used[0] if used else 0})
+    made.execute("ANALYZE")
+    _compare(moved, ((one, _rows(made, one)) for one in both), where, told)
     return moved
 
 
@@ -389,9 +388,6 @@ _COUNT_ON = """SELECT setval(pg_get_serial_sequence('{0.name}', '{0.number}'), g
 _USED = "SELECT pg_sequence_last_value(pg_get_serial_sequence('{0.name}', '{0.number}')::regclass)"
 
 
-PASSING = ("letting_go", "let_go")
-"""Tables whose rows no copy holds: they name who is being erased."""
-SUFFIX = ".sql.gz"
 BESIDE = "_restored"
 """Ends the name of the schema in which a copy is restored."""
 NAME_CHARS = 36
@@ -403,78 +399,77 @@ LEFT_BESIDE = f"{_BESIDE}AND nspname ~ '_restored$'"
 """The schema that a restore has left beside the store, if it was interrupted."""
 _SET_ASIDE = f"{_BESIDE}AND nspname ~ '_replaced_[0-9tz]+$' ORDER BY nspname"
 LACKS = "a copy is restored in a schema beside the store, which this user may not create"
-_ROWS = re.compile(rb"COPY .*?\.\"?(\w+)\"? \(([^)]*)\) FROM stdin;\n")
-_COUNTER = re.compile(rb"SELECT pg_catalog\.setval\('[^']*?\.\"?(\w+)\"?', (\d+), (true|false)\);\n")
-_END = b"-- PostgreSQL database dump complete\n"
-_COLUMNS = re.compile(rb"[\w\", ]*")
-
-
-def programs() -> str:
-    """Return the path of pg_dump. Raises: ClaudiusError if it is not installed."""
-    found = shutil.which("pg_dump")
-    if found is None:
-        raise ClaudiusError("pg_dump is not installed: apt install postgresql-client, or copy the server otherwise")
-    return found
+_SERVED = ("soul_push", "soul_file", "early")
+"""Tables that no file holds, and whose rows a restore leaves as they are."""
+_LANES = """INSERT INTO lane (conversation, heard, ready)
+SELECT conversation, 1, true FROM inbox WHERE state IN ('pending', 'taken', 'thought', 'committed') UNION
+SELECT conversation, 1, true FROM outbox WHERE state IN ('pending', 'taken', 'unknown_after_send')"""
 
 
 def back_up(place: StorePlace, directory: Path, now: datetime, memory: Path, name: str = "") -> Backup:
-    """Dump the store at one snapshot, restore the dump beside it, and compare the number of rows of every table.
+    """Copy the store at one snapshot to a file, fill a schema beside the store from it, and compare every table.
 
-    Raises: StoreCorrupt if they differ, StoreError, ClaudiusError if pg_dump cannot do it; OSError. Blocks.
+    That schema has a name of its own, so that several copies can be made at once, and is taken back.
+
+    Raises: StoreError, StoreCorrupt if they differ; OSError. Blocks.
     """
-    program, name = programs(), name or f"claudius-{now.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}{SUFFIX}"
-    aside = directory / f".partial-{name}"
-    with private_files():
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with ExitStack() as undo:
-            for file in (aside, sum_of(directory / name)):
-                undo.callback(file.unlink, missing_ok=True)
-            with connected(place) as made:
-                made.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-                snapshot = value_of(made, "SELECT pg_export_snapshot()")
-                check_program(program, made, place)
-                _dump(program, place, value_of(made, "SELECT current_schema()"), snapshot, aside)
-                counts = row_counts(made)
-            found = verify(place, aside, memory, exactly=counts)
-            keep_verified(place.shown, found, directory / name)
-            undo.pop_all()
-    return replace(found, path=directory / name)
 
-
-def verify(place: StorePlace, path: Path, memory: Path, *, exactly: Mapping[str, int] | None = None) -> Backup:
-    """Restore a copy in a schema beside the store, count its rows, and take all of it back. Raises: StoreError.
-
-    The schema has a name of its own, so that several copies can be verified at once.
-    """
-    checks = dict.fromkeys(("opens", "is_ours", "rows"), False)
-    if (kept := sum_of(path)).exists():
-        checks["sha256"] = kept.read_text("utf-8", "replace").split()[:1] == [sha256_of(path)]
-    with connected(place) as made:
-        try:
-            _load(made, path, memory, f"{BESIDE}_{secrets.token_hex(4)}")
-            counts = row_counts(made)
-            checks |= {"opens": True, "is_ours": True, "rows": exactly is None or counts == exactly}
-        except psycopg.errors.InsufficientPrivilege as error:
-            raise StoreError(f"{place.shown}: {LACKS}: {grant(made)}") from error
-        except (OSError, EOFError, zlib.error):
-            pass
-        except (StoreCorrupt, psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError):
-            checks["opens"] = True
-        finally:
+    def copied(aside: Path) -> dict[str, int]:
+        create_database(aside, load_migrations(memory / "schema"))
+        with connected(place) as made, closing(open_writer(aside)) as sink:
+            made.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            if _state(made, place, known(memory)) == "empty":
+                raise StoreError(f"{place.shown} holds nothing: there is nothing to copy")
+            taken = _fill(made, sink, _untold)
+        with connected(place) as made:
+            if _send_beside(made, place, aside, memory, f"{BESIDE}_{secrets.token_hex(4)}") != taken:
+                raise StoreError(f"{place.shown}: a copy differs from the store: it was not kept")
             made.rollback()
-    return Backup(path=path, bytes=path.stat().st_size, checks=checks)
+        return {one.name: one.rows for one in taken}
+
+    return keep_verified(place.shown, directory, now, name, copied)
 
 
-def restore_beside(place: StorePlace, path: Path, memory: Path) -> StorePlace:
-    """Restore a copy in a schema beside the store, and return its place. Raises: StoreError, OSError."""
+def _untold(_: str, __: int) -> None:
+    """Show nobody how far it is."""
+
+
+def _send_beside(made: Made, place: StorePlace, file: Path, memory: Path, end: str = BESIDE) -> list[MovedTable]:
+    """Make a schema beside the store's own, whose name ends so, and fill it. It is uncommitted. Raises: StoreError."""
+    beside = quoted(f"{value_of(made, 'SELECT current_schema()')[:NAME_CHARS]}{end}")
+    try:
+        made.execute(f"DROP SCHEMA IF EXISTS {beside} CASCADE; CREATE SCHEMA {beside}".encode())
+    except psycopg.errors.InsufficientPrivilege as error:
+        made.rollback()
+        raise StoreError(f"{place.shown}: {LACKS}: {grant(made)}") from error
+    made.execute(f"SET LOCAL search_path = {beside}".encode())
+    made.execute(create_sql(memory, known(memory)).encode())
+    with closing(open_reader(file)) as source:
+        source.row_factory = None
+        return _send(source, made, place.shown, _untold)
+
+
+def put_in_force(place: StorePlace, file: Path, memory: Path, now: datetime) -> str:
+    """Exchange the store for a schema that is filled from a file; return the name that the old one has now.
+
+    What waits there finds its lane, and no token is given twice. The soul that was pushed stays.
+
+    Raises: TryAgain if a process is at work there; StoreError.
+    """
     with connected(place) as made:
         check_nobody_works(made, place)
+        schema = value_of(made, "SELECT current_schema()")
         last = value_of(made, "SELECT pg_sequence_last_value('lane_token'::regclass)") or 0
-        beside = _load(made, path, memory)
-        made.execute("TRUNCATE worker, unread; UPDATE release SET migrating = 0, move = '', mover = ''")
-        made.execute("UPDATE lane SET worker = NULL, lease_until = '-infinity'")
-        made.execute(b"SELECT setval('lane_token', greatest(%s, nextval('lane_token')))", (last + 1,))
-    return beside_of(place, beside)
+        _send_beside(made, place, file, memory)
+        for name in _SERVED:
+            made.execute(f"INSERT INTO {name} SELECT * FROM {quoted(schema)}.{name}".encode())  # noqa: S608 - our own names
+        made.execute("SELECT setval(pg_get_serial_sequence('soul_push', 'number'), max(number)) FROM soul_push")
+        made.execute(b"SELECT setval('lane_token', %s)", (last + 1,))
+        made.execute(_LANES)
+        aside = f"{schema[:NAME_CHARS]}_replaced_{now.astimezone(UTC):%Y%m%dt%H%M%Sz}"
+        for old, new in ((schema, aside), (f"{schema[:NAME_CHARS]}{BESIDE}", schema)):
+            made.execute(f"ALTER SCHEMA {quoted(old)} RENAME TO {quoted(new)}".encode())
+    return aside
 
 
 def beside_of(place: StorePlace, schema: str) -> StorePlace:
@@ -484,30 +479,10 @@ def beside_of(place: StorePlace, schema: str) -> StorePlace:
     return StorePlace(psycopg.conninfo.make_conninfo("", **given), place.password, f"{place.shown} ({schema})")
 
 
-def put_in_force(place: StorePlace, now: datetime) -> str:
-    """Exchange the store for the schema that was restored beside it; return the name that the old one has now.
-
-    Raises: TryAgain if a process is at work there.
-    """
-    with connected(place) as made:
-        check_nobody_works(made, place)
-        schema = value_of(made, "SELECT current_schema()")
-        aside = f"{schema[:NAME_CHARS]}_replaced_{now.astimezone(UTC):%Y%m%dt%H%M%Sz}"
-        for old, new in ((schema, aside), (f"{schema[:NAME_CHARS]}{BESIDE}", schema)):
-            made.execute(f"ALTER SCHEMA {quoted(old)} RENAME TO {quoted(new)}".encode())
-    return aside
-
-
 def set_aside(place: StorePlace) -> list[StorePlace]:
     """Return the place of each schema that a restore has set aside, oldest first."""
     with connected(place) as made:
         return [beside_of(place, name) for (name,) in made.execute(_SET_ASIDE.encode())]
-
-
-def row_counts(made: Made) -> dict[str, int]:
-    """Count the rows of every table of the schema."""
-    names = [name for name in _every(made) if name not in PASSING]
-    return {name: value_of(made, f"SELECT count(*) FROM {quoted(name)}") for name in names}  # noqa: S608 - our own names
 
 
 def _every(made: Made) -> list[str]:
@@ -520,91 +495,5 @@ def grant(made: Made) -> str:
     return f"GRANT CREATE ON DATABASE {quoted(made.info.dbname)} TO {quoted(made.info.user)}"
 
 
-def check_program(program: str, made: Made, place: StorePlace) -> None:
-    """Check that this pg_dump can read the server. Raises: ClaudiusError."""
-    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout
-    version = re.search(r"(\d+)(?:\.\d+)?", said)
-    server = made.info.server_version // 10000
-    if version and int(version[1]) < server:
-        raise ClaudiusError(
-            f"{program} is of PostgreSQL {version[1]}, {place.shown} of {server}: install postgresql-client-{server}"
-        )
-
-
-def _dump(program: str, place: StorePlace, schema: str, snapshot: str, path: Path) -> None:
-    words = [program, "--dbname", place.url, "--schema", quoted(schema), "--snapshot", snapshot, "--no-owner",
-             "--no-privileges", *(f"--exclude-table-data=*.{name}" for name in PASSING),
-             "--compress", "6", "--file", str(path)]  # fmt: skip
-    secret = {"PGPASSWORD": place.password} if place.password else {}
-    ran = subprocess.run(words, env={**os.environ, **secret}, capture_output=True, text=True, check=False)
-    if ran.returncode:
-        raise StoreError(f"{place.shown}: pg_dump failed with exit code {ran.returncode}")
-
-
-def _load(made: Made, path: Path, memory: Path, end: str = BESIDE) -> str:
-    """Make a schema beside the store's own, whose name ends so, and fill it; return its name. It is uncommitted."""
-    beside = f"{value_of(made, 'SELECT current_schema()')[:NAME_CHARS]}{end}"
-    made.execute(f"DROP SCHEMA IF EXISTS {quoted(beside)} CASCADE".encode())
-    made.execute(f"CREATE SCHEMA {quoted(beside)}; SET LOCAL search_path = {quoted(beside)}".encode())
-    version = _version_in(path)
-    if version > known(memory):
-        raise too_old(str(path), version, known(memory))
-    made.execute(create_sql(memory, version).encode())
-    tables = set(_every(made))
-    made.execute(f"TRUNCATE {', '.join(map(quoted, tables))}".encode())
-    refers = made.execute(_FOREIGN_KEYS).fetchall()
-    for table, name, _ in refers:
-        made.execute(f"ALTER TABLE {quoted(table)} DROP CONSTRAINT {quoted(name)}".encode())
-    for table in tables:
-        made.execute(f"ALTER TABLE {quoted(table)} DISABLE TRIGGER USER".encode())
-    _fill_from(made, path, tables)
-    for table in tables:
-        made.execute(f"ALTER TABLE {quoted(table)} ENABLE TRIGGER USER".encode())
-    for table, name, words in refers:
-        made.execute(f"ALTER TABLE {quoted(table)} ADD CONSTRAINT {quoted(name)} {words}".encode())
-    made.execute(migrate_sql(memory, version).encode())
-    made.execute("ANALYZE")
-    return beside
-
-
-def _version_in(path: Path) -> int:
-    """Return the version of the schema that a dump holds. Raises: StoreCorrupt, OSError, EOFError, zlib.error."""
-    with gzip.open(path) as lines:
-        for line in lines:
-            rows = _ROWS.fullmatch(line)
-            if rows and rows[1] == b"release":
-                values = dict(zip(rows[2].split(b", "), next(lines).rstrip(b"\n").split(b"\t"), strict=False))
-                if (found := values.get(b"schema", b"")).isdigit() and int(found) >= BASE:
-                    return int(found)
-    raise StoreCorrupt(f"{path} is not a whole copy of a store of Claudius")
-
-
-def _fill_from(made: Made, path: Path, tables: set[str]) -> None:
-    """Take the rows and the counters of a dump. Raises: StoreCorrupt, OSError, EOFError, zlib.error, psycopg.Error."""
-    is_whole, filled = False, set[str]()
-    with gzip.open(path) as lines:
-        for line in lines:
-            is_whole = is_whole or line == _END
-            if counter := _COUNTER.fullmatch(line):
-                made.execute(
-                    b"SELECT setval(%s, %s, %s)", (counter[1].decode(), int(counter[2]), counter[3] == b"true")
-                )
-            if not (rows := _ROWS.fullmatch(line)):
-                continue
-            table = rows[1].decode()
-            if table not in tables or not _COLUMNS.fullmatch(rows[2]):
-                raise StoreCorrupt(f"{path} holds the table {table}, which is not ours")
-            filled.add(table)
-            with made.cursor().copy(b'COPY "%b" (%b) FROM STDIN' % (rows[1], rows[2])) as sink:
-                for row in lines:
-                    if row == b"\\.\n":
-                        break
-                    sink.write(row)
-    if not is_whole or "release" not in filled:
-        raise StoreCorrupt(f"{path} is not a whole copy of a store of Claudius")
-
-
 _EVERY = b"""SELECT relname::text FROM pg_class
 WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' ORDER BY relname"""
-_FOREIGN_KEYS = b"""SELECT conrelid::regclass::text, conname::text, pg_get_constraintdef(oid) FROM pg_constraint
-WHERE contype = 'f' AND connamespace = current_schema()::regnamespace"""

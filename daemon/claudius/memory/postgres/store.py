@@ -11,7 +11,6 @@ import logging
 import os
 import re
 import secrets
-import shutil
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -531,9 +530,8 @@ class PostgresStore(Store):
     async def give_back(self, pages: int) -> int:  # noqa: ARG002 - the protocol's
         return 0  # autovacuum is the server's
 
-    def back_up(self, directory: Path, now: datetime) -> Path | None:
-        is_there = shutil.which("pg_dump") is not None  # else the server's operator makes copies
-        return moving.back_up(self.place, directory, now, self._memory).path if is_there else None
+    def back_up(self, directory: Path, now: datetime) -> Path:
+        return moving.back_up(self.place, directory, now, self._memory).path
 
     def records(self) -> Records:
         return PostgresRecords(self.place, self._memory_files, memory=self._memory)

@@ -7,7 +7,7 @@ import os
 import re
 import sqlite3
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +19,7 @@ from claudius.errors import StoreCorrupt
 from claudius.memory.sqlite.file import APPLICATION_ID, ONCE_KIB, open_reader, pragma, private_files, siblings
 
 PATTERN, DUMP_PATTERN = "claudius-*.db", "claudius-*.sql.gz"
-"""Names of copies of a file, and of those of a database server."""
+"""Names of copies, and of the dumps that earlier releases made of a database server."""
 _STAMP = r"\d{8}T\d{6}(\.\d{6})?Z"
 _OURS = re.compile(
     rf"(\.partial-)?claudius-{_STAMP}\.(db|sql\.gz)(\.sha256|-wal|-shm|-journal)?|(quarantine|replaced)-{_STAMP}|memory-{_STAMP}\.(git|bundle)"
@@ -76,7 +76,7 @@ def aside_at(directory: Path, now: datetime) -> Path:
 
 
 def copies_in(directory: Path) -> list[Path]:
-    """Return the verified copies of a directory, of a file or of a server, oldest first."""
+    """Return the verified copies of a directory, dumps of earlier releases among them, oldest first."""
     found = (path for pattern in (PATTERN, DUMP_PATTERN) for path in directory.glob(pattern))
     return sorted(found, key=lambda path: path.name)
 
@@ -96,34 +96,43 @@ def back_up(database: Path, directory: Path, now: datetime, name: str = "") -> B
 
     Raises: StoreCorrupt if the copy does not hold what the database holds; sqlite3.Error; OSError.
     """
-    name = name or f"claudius-{now.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}.db"
-    aside = directory / f".partial-{name}"
-    with private_files(), closing(open_reader(database, cache_kib=ONCE_KIB)) as connection:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        aside.unlink(missing_ok=True)
-        with ExitStack() as undo:
-            undo.callback(sum_of(directory / name).unlink, missing_ok=True)
-            undo.callback(aside.unlink, missing_ok=True)
+
+    def copied(aside: Path) -> Mapping[str, int]:
+        with closing(open_reader(database, cache_kib=ONCE_KIB)) as connection:
             connection.execute("BEGIN")
             counts = row_counts(connection)
             connection.execute("COMMIT")
             connection.execute("VACUUM INTO ?", (str(aside),))
-            made = verify(aside, at_least=counts)
-            keep_verified(str(database), made, directory / name)
-            undo.pop_all()
-    return replace(made, path=directory / name)
+        return counts
+
+    return keep_verified(str(database), directory, now, name, copied)
 
 
-def keep_verified(source: str, made: Backup, path: Path) -> None:
-    """Give a copy its name, with its sha256 beside it. Raises: StoreCorrupt if it is not verified; OSError."""
-    if not made.is_verified:
-        failed = ", ".join(check for check, ok in made.checks.items() if not ok)
-        raise StoreCorrupt(f"{source}: a copy could not be verified ({failed}); the database was left as it is")
-    with sum_of(path).open("w") as kept:
-        kept.write(f"{sha256_of(made.path)}  {path.name}\n")
-        kept.flush()
-        os.fsync(kept.fileno())  # an empty one after a power loss would refuse a good copy
-    made.path.rename(path)
+def keep_verified(
+    source: str, directory: Path, now: datetime, name: str, copied: Callable[[Path], Mapping[str, int]]
+) -> Backup:
+    """Have a file `copied`, verify it, and give it its name, with its sha256 beside it; if that fails, nothing is left.
+
+    `copied` returns how many rows of each table it must hold. Raises: StoreCorrupt if it is not verified; OSError.
+    """
+    path = directory / (name or f"claudius-{now.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}.db")
+    aside = directory / f".partial-{path.name}"
+    with private_files(), ExitStack() as undo:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        aside.unlink(missing_ok=True)
+        for file in (aside, *siblings(aside), sum_of(path)):
+            undo.callback(file.unlink, missing_ok=True)
+        made = verify(aside, at_least=copied(aside))
+        if not made.is_verified:
+            failed = ", ".join(check for check, ok in made.checks.items() if not ok)
+            raise StoreCorrupt(f"{source}: a copy could not be verified ({failed}); the database was left as it is")
+        with sum_of(path).open("w") as kept:
+            kept.write(f"{sha256_of(aside)}  {path.name}\n")
+            kept.flush()
+            os.fsync(kept.fileno())  # an empty one after a power loss would refuse a good copy
+        aside.rename(path)
+        undo.pop_all()
+    return replace(made, path=path)
 
 
 def discard(path: Path) -> None:

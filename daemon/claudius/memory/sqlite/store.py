@@ -124,7 +124,7 @@ class SqliteStore(Store):
     async def give_back(self, pages: int) -> int:
         return await self.core.write(lambda db: give_back(db, pages))
 
-    def back_up(self, directory: Path, now: datetime) -> Path | None:
+    def back_up(self, directory: Path, now: datetime) -> Path:
         try:
             return back_up(self._path, directory, now).path
         except sqlite3.Error as error:
