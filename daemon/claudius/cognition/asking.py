@@ -180,7 +180,7 @@ def _reading(turn: TurnState, purpose: str, steps: Sequence[str], *, streams: bo
     if turn.settings.profile == "plain" and purpose in ALONE:
         reading.alone = Alone(turn.rules, soul_name(turn.soul.text("soul.md")))
     if ACTS in steps:
-        reading.may_show = partial(_is_done, turn)
+        reading.may_show = lambda section: not read_acts(section.text, known_to(turn)).refused
     reading.uses = TOOL_USE in steps
     return reading
 
@@ -196,11 +196,6 @@ def _known(turn: TurnState) -> str:
 
 ALONE = ("turn", "repair")
 """The calls that ask a model of the plain profile for its words."""
-
-
-def _is_done(turn: TurnState, section: Section) -> bool:
-    """Return whether a section of acts can be done, all of it."""
-    return not read_acts(section.text, known_to(turn)).refused
 
 
 async def _read(turn: TurnState, provider: Provider, request: Request, reading: ReplyReading) -> Done:

@@ -56,7 +56,7 @@ from claudius.memory.erasing import (
     void,
 )
 from claudius.memory.ranking import marks
-from claudius.memory.seen import BLANK, ERASED, Derived, ErasedSource, SeenTurn, Traces, put_back, traces_of
+from claudius.memory.seen import BLANK, ERASED, Derived, ErasedSource, Traces, put_back, traces_of
 from claudius.perception import Perception, Place, private
 
 log = logging.getLogger(__name__)
@@ -82,18 +82,12 @@ class PortraitPutBack(Struct, frozen=True):
 
 Posts = Callable[[Sequence[Posted]], None]
 """Is told of posts whose rows are about to go, so that a later process can still name them."""
-
-
-def nowhere(_: Sequence[Posted]) -> None:
-    """Do nothing, where nobody is told of posts."""
-
-
 Voided = Callable[[Sequence[tuple[str, str]]], None]
 """Is told of turns that are to be thought again: the conversation and the turn of each."""
 
 
-def nothing_runs(_: Sequence[tuple[str, str]]) -> None:
-    """Do nothing, where no turn can be under way."""
+def untold(_: object) -> None:
+    """Do nothing, where nobody is told of posts, or no turn can be under way."""
 
 
 class Begun(Struct, frozen=True, kw_only=True):
@@ -326,7 +320,7 @@ class Erasure:
         ids: Sequence[str],
         aliases: Mapping[str, str],
         voided: Voided,
-        posts: Posts = nowhere,
+        posts: Posts = untold,
         traces: Traces | None = None,
     ) -> None:
         """Read with `beside`, a connection that nobody else uses; change through `write`, one transaction per call.
@@ -774,7 +768,7 @@ class _WordsErased(Erasure):
         found += await in_thread(derived.find, self._beside, (), since)
         await self._put_back(derived)
         await self._erase_told(derived)
-        await self._erase_turns(paged(_turns_of(found)))
+        await self._erase_turns(paged([{name: getattr(turn, name) for name in _ERASING} for turn in found]))
         await self._write(lambda db: sum(_forget_words(db, one) for one in changes))
 
 
@@ -785,10 +779,6 @@ def _change_in(row: Row) -> Unsaid | None:
         log.error("what an edit took away cannot be followed: its row is damaged", extra={"row": row["n"]})  # noqa: TRY400 - no trace
         return None
     return change
-
-
-def _turns_of(turns: Iterable[SeenTurn]) -> list[dict[str, Any]]:
-    return [{name: getattr(turn, name) for name in ("turn", "conversation", "number", "record")} for turn in turns]
 
 
 def _forget_words(db: Database, one: Unsaid) -> int:
@@ -836,8 +826,8 @@ class ErasureStore:
         self,
         ids: Sequence[str],
         aliases: Mapping[str, str] | None = None,
-        voided: Voided = nothing_runs,
-        posts: Posts = nowhere,
+        voided: Voided = untold,
+        posts: Posts = untold,
         traces: Traces | None = None,
     ) -> Erased:
         """Remove a person from every table, and what was derived from their lines, in many small transactions.

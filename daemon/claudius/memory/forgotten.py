@@ -147,17 +147,17 @@ class FactStore:
     async def destroy(self, now: datetime) -> None:
         """Destroy what was hidden an hour ago. Raises: StoreError."""
         before = stamp(now - HIDDEN)
-        if await self._core.write(lambda db: _destroy_hidden(db, before)):
+
+        def write(db: Database) -> int:
+            return sum(destroyed(db, row["kind"], row["id"]) for row in db.all("hidden_before", before=before))
+
+        if await self._core.write(write):
             self._unsaid()
 
 
 def _told(fact: Fact, now: datetime) -> str:
     text = f"{fact.about}: {fact.text}" if fact.about else fact.text
     return text if fact.holds_on(now.date()) else ended_line(fact)
-
-
-def _destroy_hidden(db: Database, before: str) -> int:
-    return sum(destroyed(db, row["kind"], row["id"]) for row in db.all("hidden_before", before=before))
 
 
 def destroyed(db: Database, kind: str, number: int) -> bool:

@@ -399,11 +399,6 @@ def promise_of(row: Row) -> Promise:
         return Promise(**{**row, **decoded})
 
 
-def newest(db: Database, most: int) -> Sequence[Interaction]:
-    """Return the newest interactions of all peers, newest first."""
-    return [interaction_of(row) for row in db.all("interactions_newest", most=most)]
-
-
 def summary(peer: Peer) -> dict[str, Any]:
     """Return everything about a peer except their identity, as a plain mapping. Pure."""
     newest = peer.newest
@@ -446,8 +441,7 @@ class LedgerStore:
 
     def newest_interactions(self, limit: int) -> Sequence[Interaction]:
         """Return the newest interactions of all peers, newest first."""
-        with self._core.snapshot() as db:
-            return newest(db, limit)
+        return [interaction_of(row) for row in self._core.look("interactions_newest", most=limit)]
 
     def are_noted(self, turns: Sequence[str]) -> bool:
         """Return whether every one of these turns is committed to the ledger."""

@@ -15,7 +15,7 @@ from msgspec.structs import asdict, replace
 from claudius.decoding import decoder
 from claudius.errors import StoreError
 from claudius.failure import KeptFailure
-from claudius.ledger_types import Assessment, Belief, Peer, Reflection
+from claudius.ledger_types import Belief, Peer, Reflection
 from claudius.memory import ledger
 from claudius.memory.calls import call_of as tool_call_of
 from claudius.memory.calls import document_of
@@ -464,7 +464,7 @@ class Records:
         columns = ("id", "at", "direction", *where, "preview", "reaction")
         return {
             **_peer(found, names),
-            "assessments": [_assessment(one) for one in reversed(judged)],
+            "assessments": [asdict(one) | {"at": one.created_at} for one in reversed(judged)],
             "timeline": [{name: getattr(one, name) for name in columns} for one in lines],
         }
 
@@ -613,10 +613,6 @@ def reflection_row(one: Reflection) -> dict[str, Any]:
 def _peer(one: Peer, names: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     known = ledger.summary(one) | {"name": next(iter(names.get(one.peer_id, ())), one.name)}
     return {"peer": one.peer_id, **known, "is_bot": one.is_bot}
-
-
-def _assessment(one: Assessment) -> dict[str, Any]:
-    return asdict(one) | {"at": one.created_at}
 
 
 def _belief(one: Belief) -> dict[str, Any]:

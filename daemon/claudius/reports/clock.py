@@ -136,10 +136,7 @@ def _daimon(name: str, one: Any, fared: Mapping[str, Any], now: datetime) -> dic
 
 async def whisper(home: Home, name: str) -> Mapping[str, Any]:
     """Ask a daimon now and return the record; the soul is woken for it. Raises: ClaudiusError."""
-    answer = await wake_and_ask(home, "daimon", name=name)
-    record: Mapping[str, Any] | None = answer.get("record")
-    if record is None:
-        raise ClaudiusError(str(answer.get("message", "no answer came")))
+    record: Mapping[str, Any] = (await wake_and_ask(home, "daimon", name=name))["record"]
     return record
 
 

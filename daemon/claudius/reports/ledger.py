@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from claudius.errors import ClaudiusError, TryAgain
+from claudius.errors import ClaudiusError
 from claudius.home import Home
 from claudius.ledger_types import OwnersHand
 from claudius.reports.opened import edit, noted, records
@@ -27,12 +27,7 @@ _DONE: Mapping[OwnersHand, str] = {"pin": "pinned", "dispute": "disputed", "dele
 
 async def reflect(home: Home) -> Mapping[str, Any]:
     """Run one cycle now and return its record; the soul is woken for it. Raises: ClaudiusError."""
-    answer = await wake_and_ask(home, "reflect")
-    if not answer:
-        raise TryAgain("the soul stopped while it was reflecting: try again")
-    if answer["event"] == "error":
-        raise ClaudiusError(str(answer["message"]))
-    record: Mapping[str, Any] = answer["record"]
+    record: Mapping[str, Any] = (await wake_and_ask(home, "reflect"))["record"]
     return record
 
 

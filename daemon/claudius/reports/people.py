@@ -113,10 +113,7 @@ async def forget(home: Home, who: str, *, at_once: bool = False) -> Mapping[str,
     """
     with records(home) as kept:
         known = _person(kept, who).person
-    answer = await wake_and_ask(home, "forget", person=known, now=at_once)
-    if answer.get("event") != "forgotten":
-        raise ClaudiusError(str(answer.get("message") or "the daemon stopped meanwhile: repeat the command"))
-    receipt: Mapping[str, Any] = answer["receipt"]
+    receipt: Mapping[str, Any] = (await wake_and_ask(home, "forget", person=known, now=at_once))["receipt"]
     return receipt
 
 

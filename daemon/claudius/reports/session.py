@@ -145,7 +145,15 @@ async def ask(home: Home, op: str, **words: object) -> dict[str, Any] | None:
 
 
 async def wake_and_ask(home: Home, op: str, **words: object) -> dict[str, Any]:
-    """Send one request to the soul, which runs in this process if no other holds the home; empty if it went away."""
+    """Send one request to the soul, which runs in this process if no other holds the home.
+
+    Raises: ClaudiusError with what it answers instead; TryAgain if it went away.
+    """
     async with session(home) as connection:
         await connection.send({"op": op, **words})
-        return await connection.receive() or {}
+        answer = await connection.receive()
+    if answer is None:
+        raise TryAgain("the soul went away before it answered: try again")
+    if answer["event"] == "error":
+        raise ClaudiusError(str(answer["message"]))
+    return answer

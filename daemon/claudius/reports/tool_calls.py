@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from claudius.errors import ClaudiusError, TryAgain, UsageProblem
+from claudius.errors import UsageProblem
 from claudius.home import Home
 from claudius.reports.opened import edit, noted, records
 from claudius.reports.session import wake_and_ask
@@ -24,12 +24,7 @@ def call(home: Home, name: str) -> Mapping[str, Any]:
 
 def decide(home: Home, name: str, verb: str) -> str:
     """Decide a call by the owner's word, through the soul that runs or in this process. Raises: ClaudiusError."""
-    answer = asyncio.run(wake_and_ask(home, "tool", id=name, verb=verb))
-    if answer.get("event") == "error":
-        raise ClaudiusError(str(answer["message"]))
-    if "said" not in answer:
-        raise TryAgain("the soul went away before it answered: try again")
-    return str(answer["said"])
+    return str(asyncio.run(wake_and_ask(home, "tool", id=name, verb=verb))["said"])
 
 
 def revoke(home: Home, grant: int) -> None:

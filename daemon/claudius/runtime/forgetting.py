@@ -31,7 +31,7 @@ from claudius.home import Home
 from claudius.memory.archive import Archive
 from claudius.memory.audit import CLI, AuditEntry
 from claudius.memory.erasing import Posted, Probes
-from claudius.memory.erasure import OVERWRITING, Begun, Beyond, Erased, Erasures, Voided, nothing_runs
+from claudius.memory.erasure import OVERWRITING, Begun, Beyond, Erased, Erasures, Voided, untold
 from claudius.memory.leases import AskedToForget
 from claudius.memory.opening import set_aside
 from claudius.memory.sqlite.backups import is_ours
@@ -71,7 +71,7 @@ class Forgetting:
         leave_out: Callable[[Callable[[str], bool]], int],
         next_quiet: Callable[[datetime], datetime],
         is_daemon: bool,
-        voided: Voided = nothing_runs,
+        voided: Voided = untold,
         take_down: Callable[[Sequence[Posted]], Awaitable[Sequence[Posted]]] | None = None,
         wake: Callable[[str], None] = lambda _: None,
         second_line: Callable[[Begun, str], None] = lambda *_: None,

@@ -106,18 +106,15 @@ class Intake:
         if not admitted.is_owner and admitted.origin is Origin.EXTERNAL:
             limits = RateLimits.of(self._mind.config())
         (new,) = await self._keep((admitted,), limits)
-        await self._try_now(admitted)
-        is_paused = self._mind.config().runtime.paused and not admitted.is_owner
+        config = self._mind.config()
+        if admitted.origin is Origin.EXTERNAL and is_owner(admitted, config):  # what failed may be mended
+            await self._mind.store.inbox.try_now(admitted.conversation)
+        is_paused = config.runtime.paused and not admitted.is_owner
         is_held = (is_paused or not admitted.owes) and admitted.kind is not Kind.COMMAND
         if new and is_held and is_terminal(admitted.conversation):  # there somebody waits for words
             self._held(admitted)
         self._lanes.wake(admitted.conversation)
         return new
-
-    async def _try_now(self, perception: Perception) -> None:
-        """Have what waits for a later try tried at once where an owner writes: it may be mended."""
-        if perception.origin is Origin.EXTERNAL and is_owner(perception, self._mind.config()):
-            await self._mind.store.inbox.try_now(perception.conversation)
 
     async def hear(self, missed: Sequence[Perception]) -> bool:
         """Accept missed perceptions, in order. They were said over a longer time, so no rate applies, but to bots.
