@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from claudius.cognition import processes
-from claudius.cognition.processes import Process
+from claudius.cognition.processes import Process, mental_process
 from claudius.home import Home
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
@@ -40,14 +40,18 @@ SMALL_TALK = (
 
 
 class Clock:
-    """A wall clock that a test controls."""
+    """A clock that a test sets, for the wall and for the machine's own time."""
 
-    def __init__(self) -> None:
-        self.now = START
+    def __init__(self, at: datetime = START) -> None:
+        self.now = self.began = at
 
     def __call__(self) -> datetime:
         """Return the time."""
         return self.now
+
+    def running(self) -> float:
+        """Return how long the machine has been running."""
+        return (self.now - self.began).total_seconds()
 
     def forward(self, **by: float) -> None:
         """Advance the clock."""
@@ -183,6 +187,21 @@ async def say(soul: Alive, *lines: str, person: str = "ana") -> list[str]:
         await soul.network.hear(line, person=person)
         await soul.network.until_visible(answered + 1)
     await soul.idle()
+    return [one.text for one in soul.network.visible]
+
+
+def both(run: Any, **options: Any) -> dict[str, Any]:
+    """Replace the entry processes with a function."""
+    made = mental_process(**options)(run)
+    return {"greeting": made, "main_process": made}
+
+
+async def converse(soul: Alive, *lines: str) -> list[str]:
+    """Say lines one after the other, waiting for an answer to each; return every reply so far."""
+    for line in lines:
+        answered = len(soul.network.visible)
+        await soul.network.hear(line)
+        await soul.network.until_visible(answered + 1)
     return [one.text for one in soul.network.visible]
 
 

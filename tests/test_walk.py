@@ -11,7 +11,8 @@ import pytest
 from claudius.home import Home
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
-from claudius.testing.alive import Alive, alive
+from claudius.testing.alive import alive
+from minds import converse
 
 DM = "rehearsal:t:dm-ana:"
 
@@ -37,15 +38,6 @@ FOURTH = """<internal_monologue>S4-PRIVATE.</internal_monologue>
 def data(text: str) -> list[dict[str, object]]:
     """Return the data lines of a prompt part."""
     return [json.loads(line) for line in re.findall(r"<data-[0-9a-f]{32}>\n(.*)\n</data-", text)]
-
-
-async def converse(soul: Alive, *lines: str) -> list[str]:
-    """Say lines one after the other, waiting for an answer to each; return every reply so far."""
-    for line in lines:
-        answered = len(soul.network.visible)
-        await soul.network.hear(line)
-        await soul.network.until_visible(answered + 1)
-    return [one.text for one in soul.network.visible]
 
 
 @pytest.fixture

@@ -15,11 +15,10 @@ from claudius.home import Home
 from claudius.memory.database import AS_STORE, StorePlace
 from claudius.memory.leases import LeaseTimes
 from claudius.perception import Kind, Perception, private
-from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import Alive, alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter, Visible
-from driven import reply
+from ear import echo
 
 if TYPE_CHECKING:
     from claudius.memory.postgres.store import PostgresStore
@@ -29,11 +28,6 @@ Meet = Callable[[Any, str, Send], Any]
 LEASE_S = 3.0
 TIMES = LeaseTimes(lease_s=LEASE_S, renew_s=LEASE_S / 3, look_s=0.1)
 START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
-
-
-def echo(request: Request) -> str:
-    """Repeat the message that is answered."""
-    return reply("re " + request.tail.rpartition('"text":"')[2].partition('"')[0])
 
 
 class World:

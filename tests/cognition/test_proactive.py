@@ -20,7 +20,7 @@ from claudius.providers.scripted import Scripted
 from claudius.runtime.scheduler import fire_due
 from claudius.testing.alive import OWNER, Alive, alive
 from contracts.store.ground import promised
-from minds import by_tag
+from minds import Clock, by_tag
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 DM, ANA = "rehearsal:t:dm-ana:", "rehearsal:t:ana"
@@ -114,21 +114,6 @@ async def due(soul: Alive, at: datetime, asked_by: str = "", process: str = "pro
     soul.server.tick()
 
 
-class Wall:
-    """A clock that a test sets, for the wall and for the machine's own time."""
-
-    def __init__(self, at: datetime) -> None:
-        self.now = self.began = at
-
-    def __call__(self) -> datetime:
-        """Return the time."""
-        return self.now
-
-    def running(self) -> float:
-        """Return how long the machine has been running."""
-        return (self.now - self.began).total_seconds()
-
-
 async def settled(soul: Alive, at: datetime) -> dict[str, Any]:
     """Wait until what came due is settled. Returns its row."""
     async with asyncio.timeout(20):
@@ -159,7 +144,7 @@ async def test_d13_no_model_is_asked(
     home: Home, settings: dict[str, str], people: tuple[str, ...], hour: int, reason: str
 ) -> None:
     """13: unwanted, without consent or at night: no model call is made, and the reason is kept."""
-    wall, voice = Wall(NOW.replace(hour=hour)), Scripted(default=by_tag())
+    wall, voice = Clock(NOW.replace(hour=hour)), Scripted(default=by_tag())
     async with alive(home, voice, settings=settings, clock=wall, running=wall.running) as soul:
         await consenting(soul, *people)
         await due(soul, wall.now)
@@ -180,7 +165,7 @@ async def test_d13_who_agreed_is_written_to_once_a_day(home: Home) -> None:
 
     The second of the day is not considered.
     """
-    wall, voice = Wall(NOW), Scripted(default=by_tag(external_dialogue="The paint is dry."))
+    wall, voice = Clock(NOW), Scripted(default=by_tag(external_dialogue="The paint is dry."))
     async with alive(home, voice, settings=ON, clock=wall, running=wall.running) as soul:
         await consenting(soul, ANA)
         await due(soul, wall.now)
@@ -197,7 +182,7 @@ async def test_d13_who_agreed_is_written_to_once_a_day(home: Home) -> None:
 
 async def test_d13_night_is_night_where_the_person_is(home: Home) -> None:
     """13: noon in UTC is 21:00 in Tokyo, so what is due then waits for the morning there, 23:00 UTC."""
-    wall, voice = Wall(NOW), Scripted(default=by_tag())
+    wall, voice = Clock(NOW), Scripted(default=by_tag())
     async with alive(home, voice, settings=ON, clock=wall, running=wall.running) as soul:
         await consenting(soul, ANA)
         await soul.network.hear("Hello.", zone="Asia/Tokyo")
@@ -215,7 +200,7 @@ async def test_d13_night_is_night_where_the_person_is(home: Home) -> None:
 
 async def test_d13_what_somebody_asked_for_comes_at_its_time(home: Home) -> None:
     """13: a reminder is consent: it comes at night, uncapped, with the setting off."""
-    wall, voice = Wall(NOW.replace(hour=23)), Scripted(default=by_tag(external_dialogue="It is time."))
+    wall, voice = Clock(NOW.replace(hour=23)), Scripted(default=by_tag(external_dialogue="It is time."))
     async with alive(home, voice, clock=wall, running=wall.running) as soul:
         await due(soul, wall.now, asked_by=ANA)
         seen = [one.text for one in await soul.network.until_visible(1)]
@@ -228,7 +213,7 @@ async def test_whoever_says_stop_to_a_first_word_is_not_written_to_again(
     home: Home, answer: str, *, is_obeyed: bool
 ) -> None:
     """`stop` as the answer withdraws the consent, is answered, and asks no model. Other words are talk."""
-    wall, voice = Wall(NOW), Scripted(default=by_tag(external_dialogue="The paint is dry."))
+    wall, voice = Clock(NOW), Scripted(default=by_tag(external_dialogue="The paint is dry."))
     async with alive(home, voice, settings=ON, clock=wall, running=wall.running) as soul:
         await consenting(soul, ANA)
         await due(soul, wall.now)
@@ -259,7 +244,7 @@ async def test_stop_is_talk_where_the_soul_did_not_write_first(home: Home) -> No
 
 async def test_d13_what_nobody_answered_delays_the_next(home: Home) -> None:
     """13: for a day after an unanswered one the soul holds back the next, counted from the stored rows."""
-    wall, voice = Wall(NOW), Scripted(default=by_tag(external_dialogue="The paint is dry."))
+    wall, voice = Clock(NOW), Scripted(default=by_tag(external_dialogue="The paint is dry."))
     async with alive(home, voice, settings=ON, clock=wall, running=wall.running) as soul:
         await consenting(soul, ANA)
         await soul.network.hear("Hello.")
@@ -279,7 +264,7 @@ async def test_d13_what_nobody_answered_delays_the_next(home: Home) -> None:
 @pytest.mark.parametrize(("who", "is_open"), [("ana", False), ("owner", True)])
 async def test_a_channel_needs_its_owners_consent(home: Home, who: str, *, is_open: bool) -> None:
     """A person's own consent is for their direct messages. A channel needs its owner's consent, given there."""
-    wall, voice = Wall(NOW), Scripted(default=by_tag(external_dialogue="The paint is dry."))
+    wall, voice = Clock(NOW), Scripted(default=by_tag(external_dialogue="The paint is dry."))
     channel = "rehearsal:t:c1:"
     async with alive(home, voice, settings=ON | {"CLAUDIUS_OWNERS": OWNER}, clock=wall, running=wall.running) as soul:
         await soul.network.hear("!proactive on", person=who, conversation=channel, is_shared=True)
@@ -301,7 +286,7 @@ async def test_a_channel_needs_its_owners_consent(home: Home, who: str, *, is_op
 
 async def test_a_reminder_does_not_count_as_writing_first(home: Home) -> None:
     """What a person asked for is outside the caps, so it does not hold back a plan of the soul's own."""
-    wall, voice = Wall(NOW), Scripted(default=by_tag(external_dialogue="The paint is dry."))
+    wall, voice = Clock(NOW), Scripted(default=by_tag(external_dialogue="The paint is dry."))
     async with alive(home, voice, settings=ON, clock=wall, running=wall.running) as soul:
         await consenting(soul, ANA)
         await due(soul, wall.now, asked_by=ANA, process="")
@@ -316,7 +301,7 @@ async def test_a_reminder_does_not_count_as_writing_first(home: Home) -> None:
 
 async def test_a_silence_is_noticed_once_where_something_is_owed(home: Home) -> None:
     """After days without them, an open promise of the soul is the reason. Without one nothing is asked."""
-    wall, voice = Wall(NOW), Scripted(default=by_tag(external_dialogue="I have the drawing."))
+    wall, voice = Clock(NOW), Scripted(default=by_tag(external_dialogue="I have the drawing."))
     async with alive(home, voice, settings=ON, clock=wall, running=wall.running, keeps_clock=True) as soul:
         await consenting(soul, ANA, "rehearsal:t:ben")
         for person in ("ana", "ben"):
@@ -345,7 +330,7 @@ async def test_a_silence_is_noticed_once_where_something_is_owed(home: Home) -> 
 async def test_a_strong_subject_is_raised_once_after_the_talk_has_ended(home: Home) -> None:
     """A milestone: the subject filled the talk, and half an hour after the last word the soul returns to it, once."""
     named = '{"do": "open", "text": "the release pipeline fails"}'
-    wall, voice = Wall(NOW), Scripted(default=by_tag(external_dialogue="Let us look at the pipeline.", acts=named))
+    wall, voice = Clock(NOW), Scripted(default=by_tag(external_dialogue="Let us look at the pipeline.", acts=named))
     async with alive(home, voice, settings=ON, clock=wall, running=wall.running) as soul:
         await consenting(soul, ANA)
         for number in range(9):
@@ -394,7 +379,7 @@ async def test_d13_the_caps_are_those_of_the_person_or_the_channel(
     home: Home, places: tuple[str, str], audience: tuple[str, str], yes: tuple[str, ...]
 ) -> None:
     """13: one a day per person and per channel, in however many conversations; the second asks no model."""
-    wall, voice = Wall(NOW), Scripted(default=by_tag(external_dialogue="The paint is dry."))
+    wall, voice = Clock(NOW), Scripted(default=by_tag(external_dialogue="The paint is dry."))
     async with alive(home, voice, settings=ON, clock=wall, running=wall.running) as soul:
         for person in ("ana", "anna"):
             await soul.network.hear("Hello.", person=person)
@@ -421,7 +406,7 @@ async def test_d13_the_caps_are_those_of_the_person_or_the_channel(
 
 async def test_d13_what_falls_due_at_one_instant_is_judged_in_turn(home: Home) -> None:
     """13: six plans for six threads of a channel ring at once, as after a night without power: one is said, one asked."""
-    wall, voice = Wall(NOW), Scripted(default=by_tag(external_dialogue="The paint is dry."))
+    wall, voice = Clock(NOW), Scripted(default=by_tag(external_dialogue="The paint is dry."))
     async with alive(home, voice, settings=ON, clock=wall, running=wall.running) as soul:
         await consenting(soul, ROOM.rstrip(":"))
         for n in range(6):

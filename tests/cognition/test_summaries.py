@@ -13,25 +13,11 @@ from claudius.home import Home
 from claudius.provider import Request
 from claudius.providers.scripted import Line, Scripted
 from claudius.testing.alive import Alive, alive
+from minds import Clock
 
 GOOD = "<internal_monologue>hm</internal_monologue><external_dialogue>Yes.</external_dialogue>"
 SUMMARY = "We spoke of bridges; Ana promised paint."
 START = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
-
-
-class Clock:
-    """A wall clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.now = START
-
-    def __call__(self) -> datetime:
-        """Return the time."""
-        return self.now
-
-    def running(self) -> float:
-        """Return that all of it has passed."""
-        return self.now.timestamp()
 
 
 def voice(request: Request) -> str:
@@ -54,7 +40,7 @@ def kinds(request: Request) -> list[str]:
 
 async def test_what_expired_is_summarised_when_the_talk_is_taken_up_again(home: Home) -> None:
     """After 72 hours the entries become a summary at the start of the history, and are dropped."""
-    clock, model = Clock(), Scripted(default=voice)
+    clock, model = Clock(START), Scripted(default=voice)
     async with alive(home, model, clock=clock, running=clock.running) as soul:
         await say(soul, "The bridge rusts.")
         await say(soul, "I will paint it.")
@@ -76,7 +62,7 @@ async def test_what_expired_is_summarised_when_the_talk_is_taken_up_again(home: 
 
 async def test_without_a_model_nothing_expired_is_lost(home: Home) -> None:
     """If the summary cannot be made the entries stay, and the next turn tries again."""
-    clock = Clock()
+    clock = Clock(START)
 
     def failing(request: Request) -> str | Overloaded:
         """Fail every summary until some hours later."""
@@ -120,7 +106,7 @@ async def test_old_turns_are_folded_ahead_of_need_and_once(home: Home) -> None:
 
 async def test_a_summary_in_tags_is_read_as_words(home: Home) -> None:
     """A model that answers in its step format still gives a summary, without any private part."""
-    clock = Clock()
+    clock = Clock(START)
     tagged = "<internal_monologue>S1</internal_monologue><external_dialogue>We spoke.</external_dialogue>"
 
     def reply(request: Request) -> str:

@@ -29,7 +29,7 @@ from claudius.runtime.observers import POINTS as POINTS_OF_OBSERVERS
 from claudius.runtime.observers import Observers
 from claudius.testing.alive import Alive, alive
 from lab.sample import perception, recollection
-from minds import Clock, until
+from minds import Clock, converse, until
 from reflecting import NOW, answer, assessed, known
 
 ANA = "rehearsal:t:ana"
@@ -61,15 +61,6 @@ def voice(reflection: Any = None) -> Scripted:
         return TALK.format(n=next(said))
 
     return Scripted(default=speak)
-
-
-async def converse(soul: Alive, *lines: str) -> list[str]:
-    """Say lines one after the other, each after the last answer. Returns every reply so far."""
-    for line in lines:
-        answered = len(soul.network.visible)
-        await soul.network.hear(line)
-        await soul.network.until_visible(answered + 1)
-    return [one.text for one in soul.network.visible]
 
 
 async def until_reflected(soul: Alive, count: int = 1) -> list[Mapping[str, Any]]:

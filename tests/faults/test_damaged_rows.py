@@ -22,12 +22,12 @@ from claudius.memory.erasing import lines_of_others
 from claudius.memory.seen import KeptTurn
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.perception import Kind, Perception, private
-from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.reports import life
 from claudius.testing.alive import Alive, alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from driven import Machine, reply
+from ear import echo
 
 ANA, BEN = "rehearsal:t:dm-ana:", "rehearsal:t:dm-ben:"
 SUMMARY = """
@@ -35,11 +35,6 @@ SUMMARY = """
     VALUES ('{ana}', 'We met.', 'no list', 0, '0', '2026-01-01T00:00:00.000000Z')
 """
 APOLOGY, GREETING = "not fit to say aloud", "Good to meet you"
-
-
-def echo(request: Request) -> str:
-    """Answer with the message itself."""
-    return reply("re " + request.tail.rpartition('"text":"')[2].partition('"')[0])
 
 
 def damaged(home: Home, sql: str) -> None:

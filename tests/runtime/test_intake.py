@@ -12,10 +12,10 @@ from claudius.errors import OverBudget
 from claudius.home import Home
 from claudius.memory.inbox import HOUR_S, MOST_KNOWN, RateLimits, Rates, RateVerdict
 from claudius.perception import Following, Kind, MoveExtra, Perception, Standing, private, shared
-from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.runtime.access import admit
 from claudius.testing.alive import alive
+from ear import echo
 
 ANA = "slack:T1:U1"
 THREAD, CHANNEL, DM = "slack:T1:C1:1.0", "slack:T1:C1:", "slack:T1:D1:"
@@ -194,12 +194,6 @@ def test_what_comes_again_is_counted_once() -> None:
 
 
 LIVE_ANA, LIVE_DM = "rehearsal:t:ana", "rehearsal:t:dm-ana:"
-
-
-def echo(request: Request) -> str:
-    """Answer with the message itself."""
-    text = request.tail.rpartition('"text":"')[2].partition('"')[0]
-    return f"<internal_monologue>hm</internal_monologue><external_dialogue>re {text}</external_dialogue>"
 
 
 def event(key: str, text: str, position: str, kind: Kind, of: str = "") -> Perception:

@@ -23,16 +23,12 @@ from claudius.providers.scripted import Line, Scripted
 from claudius.runtime import lanes
 from claudius.testing.alive import OWNER, alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
+from ear import echo
 
 
 def reply(text: str) -> str:
     """Return a whole reply that says `text`."""
     return f"<internal_monologue>hm</internal_monologue><external_dialogue>{text}</external_dialogue>"
-
-
-def echo(request: Request) -> str:
-    """Answer with the message itself."""
-    return reply("re " + request.tail.rpartition('"text":"')[2].partition('"')[0])
 
 
 class Answers(RehearsalAdapter):

@@ -13,21 +13,15 @@ from msgspec.structs import replace
 from claudius.errors import AdapterRefused, StoreAway
 from claudius.home import Home
 from claudius.perception import Kind, Perception, private, shared
-from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.runtime.adapter import Accept, Gap, Swept
 from claudius.runtime.control import connect
 from claudius.testing.alive import alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
+from ear import echo
 
 DM, OPS = "rehearsal:t:dm-ana:", "rehearsal:t:ops:1"
 ANA = "rehearsal:t:ana"
-
-
-def echo(request: Request) -> str:
-    """Answer with the message itself."""
-    text = request.tail.rpartition('"text":"')[2].partition('"')[0]
-    return f"<internal_monologue>hm</internal_monologue><external_dialogue>re {text}</external_dialogue>"
 
 
 class Stumbling(RehearsalAdapter):

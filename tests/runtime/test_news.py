@@ -16,7 +16,7 @@ from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import Alive, alive
 from living import felt
-from minds import by_tag
+from minds import Clock, by_tag
 
 DM, TOKEN = "rehearsal:t:dm-ana:", "a-token-of-forty-characters-for-this-door"
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -38,24 +38,9 @@ ROLLBACK = {"id": "ci-1", "text": "Rollback of the release pipeline.", "conversa
 TOLD = "The pipeline was rolled back."
 
 
-class Wall:
-    """A clock that a test sets."""
-
-    def __init__(self, at: datetime = NOON) -> None:
-        self.now = self.began = at
-
-    def __call__(self) -> datetime:
-        """Return the wall clock's time."""
-        return self.now
-
-    def running(self) -> float:
-        """Return the seconds that have passed."""
-        return (self.now - self.began).total_seconds()
-
-
 @asynccontextmanager
 async def talked(
-    home: Home, wall: Wall, *, consent: bool = True, settings: dict[str, str] | None = None, clean: bool = True
+    home: Home, wall: Clock, *, consent: bool = True, settings: dict[str, str] | None = None, clean: bool = True
 ) -> AsyncIterator[tuple[Alive, Scripted]]:
     """Yield a soul that has talked with Ana about a release, and the model that answers it."""
     named = '{"do": "open", "text": "the release pipeline is stuck"}'
@@ -113,7 +98,7 @@ def first_posts(soul: Alive) -> list[tuple[str, str]]:
 
 async def test_news_that_touch_its_mind_are_told_there_once(home: Home) -> None:
     """By day, to a person who agreed: one call, one post in that conversation; the same news again change nothing."""
-    wall = Wall()
+    wall = Clock(NOON)
     async with talked(home, wall) as (soul, voice):
         wall.now += timedelta(hours=2)
         stored = [(await post(soul))["stored"]]
@@ -143,7 +128,7 @@ async def test_news_are_not_told_unwanted_or_without_reason(
     home: Home, settings: dict[str, str], news: dict[str, str], *, consent: bool
 ) -> None:
     """With the setting off, without a yes, or where it touches nothing: no model is asked, and nothing is said."""
-    wall = Wall()
+    wall = Clock(NOON)
     async with talked(home, wall, consent=consent, settings=settings) as (soul, voice):
         seen = len(soul.network.visible)
         wall.now += timedelta(hours=2)
@@ -159,7 +144,7 @@ async def test_news_are_not_told_unwanted_or_without_reason(
 
 async def test_news_at_night_wait_for_the_morning(home: Home) -> None:
     """What comes at 22:00 is told between 08:00 and 08:30, once; by night no model is asked."""
-    wall = Wall()
+    wall = Clock(NOON)
     async with talked(home, wall) as (soul, voice):
         wall.now = NOON.replace(hour=22)
         await post(soul)
@@ -178,7 +163,7 @@ async def test_news_at_night_wait_for_the_morning(home: Home) -> None:
 
 async def test_news_in_the_middle_of_a_talk_wait_until_it_is_over(home: Home) -> None:
     """No one is interrupted: what comes a minute after their last word is told half an hour after it."""
-    wall = Wall()
+    wall = Clock(NOON)
     async with talked(home, wall) as (soul, _):
         wall.now += timedelta(minutes=1)
         await post(soul)
@@ -194,7 +179,7 @@ async def test_news_in_the_middle_of_a_talk_wait_until_it_is_over(home: Home) ->
 
 async def test_what_tells_of_news_knows_whom_it_tells(home: Home) -> None:
     """The call about news holds the relation to the one person there, as a message of theirs would."""
-    wall = Wall()
+    wall = Clock(NOON)
     async with talked(home, wall) as (soul, voice):
         wall.now += timedelta(hours=2)
         await post(soul)

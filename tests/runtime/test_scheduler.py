@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -20,7 +19,7 @@ from claudius.runtime.jobs import Job, Tools
 from claudius.runtime.jobs.upkeep import superfluous
 from claudius.runtime.scheduler import open_bell
 from claudius.testing.alive import Alive, alive
-from minds import Wall, by_tag
+from minds import Wall, by_tag, until
 
 INNER = "self:claudius:inner:"
 ZONE = {"CLAUDIUS_CLOCK_TIMEZONE": "Europe/Rome"}
@@ -45,13 +44,6 @@ def rung(home: Home, job: str) -> list[tuple[str, str]]:
             "SELECT key, reason FROM inbox WHERE conversation = ? AND state = 'settled' ORDER BY seq", (INNER + job,)
         )
         return [(key, reason) for key, reason in rows]
-
-
-async def until(holds: Callable[[], object]) -> None:
-    """Poll until `holds()` is true."""
-    async with asyncio.timeout(20):
-        while not holds():
-            await asyncio.sleep(0.002)
 
 
 async def test_d11_a_day_without_a_word_costs_nothing(home: Home) -> None:

@@ -10,19 +10,13 @@ from dataclasses import replace
 import pytest
 
 from claudius.home import Home
-from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import alive
 from contracts.store.ground import NOW
+from ear import echo
 from lab.oracle import Posted, Visible, World, judge
 
 DM = "rehearsal:t:dm-ana:"
-
-
-def echo(request: Request) -> str:
-    """Answer with the message itself."""
-    text = request.tail.rpartition('"text":"')[2].partition('"')[0]
-    return f"<internal_monologue>hm</internal_monologue><external_dialogue>re {text}</external_dialogue>"
 
 
 async def talked(home: Home) -> World:

@@ -32,7 +32,7 @@ from claudius.intent import Utterance
 from claudius.provider import Request
 from claudius.providers.scripted import Line, Scripted
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
-from minds import by_tag, minds, say, standing, wanted
+from minds import both, by_tag, minds, say, standing, wanted
 
 
 class Tone(Enum):
@@ -74,12 +74,6 @@ def weather(statement: str = "the weather") -> Ask[Weather]:
     return Ask(slots={"statement": statement}, schema=Weather)
 
 
-def home_process(run: Any, **options: Any) -> dict[str, Any]:
-    """Replace the entry processes with a function."""
-    made = mental_process(**options)(run)
-    return {"greeting": made, "main_process": made}
-
-
 async def test_c10_a_step_adds_one_entry_and_no_command(home: Home) -> None:
     """10: when a step returns, its command is not in memory, one entry was added, and the input is unchanged."""
     seen: list[tuple[int, int, bool]] = []
@@ -92,7 +86,7 @@ async def test_c10_a_step_adds_one_entry_and_no_command(home: Home) -> None:
         turn.say("Yes.")
         return after
 
-    async with minds(home, Scripted(default=by_tag(mental_query="true")), **home_process(talk)) as soul:
+    async with minds(home, Scripted(default=by_tag(mental_query="true")), **both(talk)) as soul:
         await say(soul, "Is it?")
         entries = standing(soul)["entries"]
 
@@ -118,7 +112,7 @@ async def test_c11_an_unreadable_value_is_asked_again_once_with_the_reason(home:
 
     bad, good = '<mental_query>{"sky": 3}</mental_query>', '<mental_query>{"sky": "grey", "wind_kmh": 4}</mental_query>'
     voice = Scripted([bad, good, bad, "no json at all"])
-    async with minds(home, voice, **home_process(talk)) as soul:
+    async with minds(home, voice, **both(talk)) as soul:
         said = await say(soul, "one", "two")
 
     assert said == ["grey 4", "unreadable"]
@@ -142,7 +136,7 @@ async def test_c11_a_fused_call_asks_again_for_the_sections_that_failed_alone(ho
 
     first = by_tag(mental_query="perhaps", external_dialogue="Look outside.")
     voice = Scripted([first, by_tag(mental_query="true")])
-    async with minds(home, voice, **home_process(talk)) as soul:
+    async with minds(home, voice, **both(talk)) as soul:
         said = await say(soul, "Does it rain?")
 
     assert said == ["Look outside. (True)"]
@@ -201,7 +195,7 @@ async def test_c14_c15_a_streamed_reply_equals_its_value_and_flows(home: Home) -
     pieces = ["<external_dialogue>", *(words[at : at + 7] for at in range(0, len(words), 7)), "</external_dialogue>"]
     settings = {"CLAUDIUS_PIPELINE_STREAM": "rehearsal"}
     voice = Scripted([Line(deltas=tuple(pieces))])
-    async with minds(home, voice, settings=settings, network=network, **home_process(talk)) as soul:
+    async with minds(home, voice, settings=settings, network=network, **both(talk)) as soul:
         said = await say(soul, "How many?")
 
     shown = network.pieces
@@ -225,7 +219,7 @@ async def test_c16_a_cancelled_call_is_not_retried(home: Home) -> None:
         return memory
 
     voice = Scripted([Line(hang=True)])
-    async with minds(home, voice, **home_process(talk)) as soul:
+    async with minds(home, voice, **both(talk)) as soul:
         said = await say(soul, "m")
 
     assert said == ["Never mind."]
@@ -258,7 +252,7 @@ async def test_two_queries_in_one_call_are_told_apart(home: Home) -> None:
         assert 'section="2"' in request.tail
         return '<mental_query section="2">true</mental_query><mental_query section="1">false</mental_query>'
 
-    async with minds(home, Scripted(default=reply), **home_process(talk)) as soul:
+    async with minds(home, Scripted(default=reply), **both(talk)) as soul:
         assert await say(soul, "m") == ["False True"]
 
 

@@ -19,7 +19,7 @@ from claudius.errors import Cut
 from claudius.home import Home
 from claudius.provider import Request
 from claudius.providers.scripted import Line, Scripted
-from minds import DM, by_tag, heard, minds, say, standing, until
+from minds import DM, both, by_tag, heard, minds, say, standing, until
 
 
 def echo(request: Request) -> str:
@@ -55,12 +55,6 @@ async def thinking(turn: Turn, memory: WorkingMemory) -> Outcome:
     memory, line = await turn.think(memory, external_dialogue())
     turn.say(line)
     return memory
-
-
-def both(run: Any, **options: Any) -> dict[str, Any]:
-    """Replace the entry processes with a function."""
-    made = mental_process(**options)(run)
-    return {"greeting": made, "main_process": made}
 
 
 async def test_c27_three_perceptions_are_answered_in_order(home: Home) -> None:

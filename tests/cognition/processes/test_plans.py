@@ -14,16 +14,10 @@ from claudius.home import Home
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import Alive
 from driven import Machine, reply
-from minds import START, Clock, by_tag, minds, say, standing, until
+from minds import START, Clock, both, by_tag, minds, say, standing, until
 
 FIRST = {"CLAUDIUS_PSYCHE_PROACTIVE": "1", "CLAUDIUS_CLOCK_TIMEZONE": "UTC"}
 """The soul may write first, to those who agreed."""
-
-
-def both(run: Any, **options: Any) -> dict[str, Any]:
-    """Replace the entry processes with a function."""
-    made = mental_process(**options)(run)
-    return {"greeting": made, "main_process": made}
 
 
 async def planner(turn: Turn, memory: WorkingMemory) -> WorkingMemory:
