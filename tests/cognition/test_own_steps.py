@@ -10,7 +10,7 @@ import pytest
 
 from claudius.cognition.processes import check_process, find
 from claudius.cognition.processes.shipped import MAIN_PROCESS
-from claudius.cognition.reply.tags import NAMES
+from claudius.cognition.reply.tags import NAMES, is_structured
 from claudius.cognition.steps import STEPS, names_of
 from claudius.compose import provider, step_voices
 from claudius.config.load import load
@@ -140,15 +140,25 @@ def test_what_is_wrong_is_one_line_and_the_shipped_process_runs_on(home: Home, f
     assert (found.steps, found.next) == (MAIN_PROCESS.steps, MAIN_PROCESS.next)
 
 
-def test_a_name_that_looks_like_a_tag_of_ours_is_refused(home: Home) -> None:
-    """`soulstatecheck` compares equal to a tag of ours, and `think` is what models think between."""
-    for name in ("soulstatecheck", "think"):
-        own(home, name)
-        process(home, f'"*", "{name}"')
+@pytest.mark.parametrize("name", ["soulstatecheck", "think", "code", "em", "script", "answer", "night_thought"])
+def test_a_name_that_a_reply_may_hold_already_is_refused(home: Home, name: str) -> None:
+    """A tag of ours, one that models write by themselves, HTML: speech would lose what stands in it, or say it."""
+    own(home, name)
+    process(home, f'"*", "{name}"')
 
-        assert [one["detail"].partition(":")[0] for one in checked(home)["problems"]] == ["its tag is ours, or no tag"]
-        assert names_of(SoulSource(home.soul, shipped("soul"), STEPS).current()) is NAMES
-        (home.soul / "steps" / f"{name}.md").unlink()
+    problems = [one["detail"] for one in checked(home)["problems"]]
+
+    assert problems == [f"its tag is ours, HTML's or a model's own, or no tag: {name!r}"]
+    assert names_of(SoulSource(home.soul, shipped("soul"), STEPS).current()) is NAMES
+
+
+def test_a_name_of_two_words_leaves_their_compound_to_speech(home: Home) -> None:
+    """A step `to_do` takes no `todo` for a tag; with its underline it is one."""
+    own(home, "to_do")
+
+    names = names_of(SoulSource(home.soul, shipped("soul"), STEPS).current())
+
+    assert [is_structured(text, names) for text in ("Your todo list.", "Your to_do list.")] == [False, True]
 
 
 def test_two_names_that_look_alike_are_both_refused(home: Home) -> None:

@@ -159,8 +159,9 @@ class Names(Struct, frozen=True):
             if forms.setdefault(canonical(tag), tag) != tag:
                 raise ValueError(f"two tags look alike: {forms[canonical(tag)]} and {tag}")
         spelled = forms | {tag: tag for tag in forms.values()}
-        words = [tag.split("_") for tag in (*ours, "external_dialog") if "_" in tag]
-        names = "|".join(r"[\W_]{0,3}".join(map(re.escape, parts)) for parts in words)
+        words = [tag for tag in (*ours, "external_dialog") if "_" in tag]
+        # a step of the owner's own may be `to_do`: `todo` is a word of speech
+        names = "|".join(re.sub("_", rf"[\\W_]{{{int(tag not in (*STEPS, words[-1]))},3}}", tag) for tag in words)
         return cls(
             tags=spelled,
             bare=frozenset(f for f, tag in spelled.items() if "_" not in tag or tag in FOREIGN),
@@ -305,7 +306,7 @@ _FOREIGN = re.compile(
 @lru_cache(maxsize=4)
 def _patterns(written: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     tag = rf"(?:{_LESS}|{_BRACKET})[\s/]{{0,8}}(?:[\w.\-]{{1,40}}:)?(?:{written})(?!\w)"
-    joined = written.replace(r"[\W_]{0,3}", "_{0,3}")
+    joined = written.replace(r"[\W_]", "_")
     return re.compile(tag), re.compile(rf"{tag}|(?<!\w)(?:{joined})(?!\w)|[(*|]\s?(?:{written})\s?[)*|]")
 
 
@@ -358,6 +359,21 @@ _SHELLS = frozenset({"answer", "response", "final", "solution", "output"})
 """Marks of the words themselves, where a model marks both."""
 _SPEAKS = ("", "assistant", "final")
 """The headers of what is to be said."""
+_MARKUP = frozenset(
+    """abbr address area article aside audio base bdi bdo big blockquote body br button canvas caption center cite code
+    col colgroup data datalist dd del details dfn dialog div dl dt em embed fieldset figcaption figure font footer form
+    frame head header hgroup hr html iframe img input ins kbd label legend li link main map mark menu meta meter nav
+    noscript object ol optgroup option output param picture pre progress rp rt ruby samp script search section select
+    slot small source span strike strong style sub summary sup svg table tbody td template textarea tfoot th thead time
+    title tr track tt ul var video wbr""".split()  # noqa: SIM905 - a line each would be longer
+)
+"""The elements of HTML that speech may hold."""
+
+
+def is_taken(name: str) -> bool:
+    """Return whether a reply may hold a tag of that name already: ours, a model's mark, or HTML. Pure."""
+    form = canonical(name)
+    return form in NAMES.tags or form in _SHELLS | _MARKUP or not _THOUGHTS.isdisjoint((form, name.rpartition("_")[2]))
 
 
 class ThoughtFilter:

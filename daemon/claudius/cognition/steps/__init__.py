@@ -26,7 +26,7 @@ from msgspec.structs import asdict
 
 from claudius.cognition.reply.parser import Section, clean_note, clean_text, one_line, read_bool
 from claudius.cognition.reply.state_values import read_state
-from claudius.cognition.reply.tags import NAMES, Names, canonical
+from claudius.cognition.reply.tags import NAMES, Names, canonical, is_taken
 from claudius.cognition.reply.tags import STEPS as STEPS
 from claudius.cognition.steps.user_model import Merged, merge_update
 from claudius.intent import ModelVersion, StateChange, Thought
@@ -420,8 +420,8 @@ def unfit(name: str, soul: SoulText) -> str:
     worded = soul.steps.get(name)
     if worded is None:
         return f"there is no text steps/{name}.md that can be used"
-    if not _NAME.fullmatch(name) or canonical(name) in NAMES.tags:
-        return f"its tag is ours, or no tag: {name!r}"
+    if not _NAME.fullmatch(name) or is_taken(name):
+        return f"its tag is ours, HTML's or a model's own, or no tag: {name!r}"
     if twins := [one for one in soul.steps if one not in (*STEPS, name) and canonical(one) == canonical(name)]:
         return f"its tag looks like that of steps/{twins[0]}.md: rename one"
     if worded.value not in VALUES or worded.has_slots:
