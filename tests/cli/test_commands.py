@@ -600,6 +600,20 @@ def test_doctor_names_a_program_without_a_token(tmp_path: Path) -> None:
     assert "CRON-JOB" not in found["perceive.cron-job"], "a line of .env that cannot be read: no command runs with it"
 
 
+@pytest.mark.parametrize("table", ["perceive", "daimons"])
+def test_two_tables_with_one_token_are_refused(tmp_path: Path, table: str) -> None:
+    """Names that differ in case alone share a variable: whoever bears it would be taken for either."""
+    machine = Machine(tmp_path)
+    machine.ok("config", "set", "log.level", "INFO")
+    (machine.home / "config.toml").write_text(f"[{table}.ci]\n[{table}.CI]\n")
+
+    checked = machine.run("config", "check", "--json")
+
+    (problem,) = checked.json["problems"]
+    assert (checked.code, problem["key"]) == (78, f"{table}.CI")
+    assert f"with {table}.ci" in problem["detail"]
+
+
 def test_doctor_tells_once_what_is_wrong_with_the_settings(tmp_path: Path) -> None:
     """Many checks need the settings, but a misspelt key is one line with its remedy."""
     machine = Machine(tmp_path)

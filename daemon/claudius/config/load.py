@@ -143,6 +143,7 @@ def load(home: Home, env: Mapping[str, str], text: str | None = None) -> Loaded:
     for key, url, name in urls:
         if holds_password(url):
             raise BadConfiguration(sources[key], key, "holds a password", f"put it into .env as CLAUDIUS_{name}")
+    _check_tokens(config, str(home.config))
     return Loaded(config, sources, secrets)
 
 
@@ -289,6 +290,14 @@ def _check_zone(name: str, file: str, key: str) -> None:
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         fix = "write an IANA name, such as Europe/Rome"
         raise BadConfiguration(file, key, f"there is no zone {name!r}", fix) from error
+
+
+def _check_tokens(config: Config, file: str) -> None:
+    taken: dict[str, str] = {}
+    tokens = [(f"daimons.{one}", token_name(one)) for one in config.daimons]
+    for table, token in (*tokens, *[(f"perceive.{one}", f"{PERCEIVE_TOKEN}_{one.upper()}") for one in config.perceive]):
+        if (first := taken.setdefault(token, table)) != table:
+            raise BadConfiguration(file, table, f"shares {token} with {first}", "give it another name")
 
 
 def _parse(setting: Setting, text: str, where: tuple[str, str]) -> Any:
