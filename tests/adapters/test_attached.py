@@ -16,8 +16,8 @@ from claudius.cognition.output.tables import plain
 from claudius.home import Home
 from claudius.prompt import MARK
 from claudius.providers.scripted import Scripted
-from claudius.runtime.attachments import MOST_TEXT
-from claudius.runtime.documents import DOCX
+from claudius.runtime.attachments import MOST_TEXT, picture_type
+from claudius.runtime.documents import DOCX, document_kind
 from claudius.testing.adapter_contract.stage import DM
 from ear import echo
 from lab.stages.discord import DiscordStage
@@ -132,6 +132,19 @@ async def test_a_document_is_read(make: Any, kind: str, home: Home) -> None:
     assert "The Brandholm ferry" in whole
     assert "leaves at six." in whole
     assert "it is damaged" in broken
+
+
+def test_a_document_and_a_picture_are_known_by_their_content() -> None:
+    """A network that calls a file binary, or a text, hides nothing of it; another archive is none."""
+    picture = io.BytesIO()
+    pytest.importorskip("PIL.Image").new("RGB", (2, 2)).save(picture, "PNG")
+
+    assert [document_kind(one, "application/octet-stream") for one in (pdf(), docx(), b"PK")] == ["pdf", "docx", ""]
+    assert [picture_type(one) for one in (picture.getvalue(), b"\0\0\0\x18ftypheic", pdf())] == [
+        "image/png",
+        "image/heic",
+        "",
+    ]
 
 
 @asynccontextmanager

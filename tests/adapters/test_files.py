@@ -55,10 +55,10 @@ async def test_a_text_is_read_as_a_third_partys_words_in_its_turn_alone(side: Si
 
 
 async def test_a_picture_is_shown_to_a_model_with_vision(side: Side, home: Home) -> None:
-    """The picture is shrunk and re-encoded. For a model without vision it is only named."""
+    """The picture is shrunk and re-encoded, whatever its type says. For a model without vision it is only named."""
     voice = Scripted(default=echo)
     async with side.wake(home, voice) as soul:
-        await side.stage.upload(DM, "wide.png", png(4000, 200), "image/png", text="look")
+        await side.stage.upload(DM, "wide.png", png(4000, 200), "application/octet-stream", text="look")
         await side.stage.until_visible(1)
         await soul.idle()
         voice.sees = False

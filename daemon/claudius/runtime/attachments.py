@@ -41,6 +41,7 @@ PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "ima
 FILMS = ("audio/", "video/", "font/")
 CODE = "video/mp2t"
 """By their ending, files of TypeScript are taken for films."""
+HEADS = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
 MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 
 
@@ -107,7 +108,8 @@ class _Reading(Struct):
             most = self._most(kind, size, number) if kind else MOST_BYTES
             async with asyncio.timeout(FETCH_S):
                 fetched = await self.adapter.fetch(file, most)
-            name, kind, whole_kind = fetched.name, plain_type(fetched.media_type), fetched.media_type
+            name, whole_kind = fetched.name, fetched.media_type
+            kind = picture_type(fetched.content) or plain_type(whole_kind)
             self._most(kind, len(fetched.content), number)
             if kind in PICTURES:
                 self.images.append(await asyncio.to_thread(picture, fetched.content))
@@ -157,6 +159,13 @@ class _Reading(Struct):
 def plain_type(kind: str) -> str:
     """Return a media type without its parameters. Pure."""
     return kind.partition(";")[0].strip().lower()
+
+
+def picture_type(content: bytes) -> str:
+    """Return the media type of a picture by its first bytes, whatever its name says; empty if it is none. Pure."""
+    is_webp, is_heic = content[8:12] == b"WEBP", content[4:12] in (b"ftypheic", b"ftypheix", b"ftypmif1")
+    kind = next((one for head, one in HEADS.items() if content.startswith(head)), "")
+    return "image/webp" if is_webp else "image/heic" if is_heic else kind
 
 
 def decoded(content: bytes, kind: str) -> str:

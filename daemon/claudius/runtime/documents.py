@@ -26,7 +26,7 @@ def document_kind(content: bytes, kind: str) -> str:
     """Return which reader a file needs, by its first bytes and its media type; empty if it is no document. Pure."""
     if content.startswith(b"%PDF-"):
         return "pdf"
-    return "docx" if content.startswith(b"PK") and kind == DOCX else ""
+    return "docx" if content.startswith(b"PK") and (kind == DOCX or b"word/document.xml" in content) else ""
 
 
 async def document_text(content: bytes, reader: str) -> str:
