@@ -243,17 +243,17 @@ PLACES: Mapping[str, tuple[str, Callable[[str], tuple[object, ...]]]] = {
     ),
     "psyche_arc.damaged": ("INSERT INTO psyche_arc (arc, body) VALUES (?, ?)", lambda turn: (turn, '{"label":"heron')),
     "conversation": (
-        "UPDATE conversation SET process_memory = ?2 WHERE conversation = (SELECT conversation FROM turn WHERE turn = ?1)",
-        lambda turn: (turn, json.dumps({"guess": "a heron"})),
+        "UPDATE conversation SET process_memory = ? WHERE conversation = (SELECT conversation FROM turn WHERE turn = ?)",
+        lambda turn: (json.dumps({"guess": "a heron"}), turn),
     ),
     "conversation.params": (
-        "UPDATE conversation SET params = ?2 WHERE conversation = (SELECT conversation FROM turn WHERE turn = ?1)",
-        lambda turn: (turn, json.dumps({"topic": "the heron"})),
+        "UPDATE conversation SET params = ? WHERE conversation = (SELECT conversation FROM turn WHERE turn = ?)",
+        lambda turn: (json.dumps({"topic": "the heron"}), turn),
     ),
     "due": (
         """INSERT INTO due (kind, scheduled_for, conversation, key, params, text, audience, person, asked_by)
-            SELECT 'schedule', '2099', conversation, 'p', ?2, '', audience, '', '' FROM turn WHERE turn = ?1""",
-        lambda turn: (turn, json.dumps({"target": "heron"})),
+            SELECT 'schedule', '2099', conversation, 'p', ?, '', audience, '', '' FROM turn WHERE turn = ?""",
+        lambda turn: (json.dumps({"target": "heron"}), turn),
     ),
 }
 """What a soul writes beside its turns, and how a test writes it as if a turn had."""
