@@ -148,7 +148,7 @@ def provider(
 
     `key`: the setting that names them, of a part that has providers of its own.
     """
-    chosen = _chosen(loaded, home) if names is None else names
+    chosen = choose(loaded, home) if names is None else names
     is_voice = key == "providers"
     built = [
         NoVoice() if is_voice and name == NO_VOICE else _made(name, PROVIDERS, key, Provider, loaded, home)
@@ -156,10 +156,6 @@ def provider(
     ]
     mark = mark_of(loaded, "" if is_voice else key)
     return Chain(built, loaded.config.model, tally=tally, rests=rests, mark=mark)
-
-
-def _chosen(loaded: Loaded, home: Home) -> list[str]:
-    return choose(loaded, home)
 
 
 def step_voices(
@@ -232,7 +228,7 @@ async def compose(
             await pause()
         check_room(home, settings.loaded.config.storage.reserve_mb)
         clock = Clock(set_wall(whole))
-        naming = asyncio.create_task(asyncio.to_thread(_chosen, settings.loaded, home), name="who speaks")
+        naming = asyncio.create_task(asyncio.to_thread(choose, settings.loaded, home), name="who speaks")
         await asyncio.sleep(0)  # the probed logins and local servers answer while the networks load
         kept = home.state / "soul"
         soul: Source = _source(home, kept, home.soul)
