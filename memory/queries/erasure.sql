@@ -99,6 +99,10 @@ SELECT 'moment' AS kind, CAST(id AS TEXT) AS a FROM moment WHERE person IN (SELE
 UNION ALL SELECT 'fact', CAST(id AS TEXT) FROM fact WHERE person IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT 'matter', CAST(id AS TEXT) FROM matter WHERE person IN (SELECT value FROM json_each(:ids));
 
+-- name: keys_of_person
+-- scans: an erasure reads everything once, beside the writer
+SELECT key FROM inbox WHERE person IN (SELECT value FROM json_each(:ids));
+
 -- name: names_of_person
 -- scans: an erasure reads everything once, beside the writer
 -- The names of a person that nobody else has.
@@ -120,6 +124,7 @@ UNION ALL SELECT 'moment', CAST(m.id AS TEXT), '', '' FROM moment m JOIN turn t 
     AND t.turn IN (SELECT value FROM json_each(:turns))
 UNION ALL SELECT 'whisper', CAST(id AS TEXT), '', '' FROM whisper WHERE conversation IN (
     SELECT conversation FROM turn WHERE turn IN (SELECT value FROM json_each(:turns)))
+UNION ALL SELECT 'post', receipt, '', '' FROM outbox WHERE receipt IS NOT NULL AND turn IN (SELECT value FROM json_each(:turns))
 UNION ALL SELECT 'fact', CAST(id AS TEXT), '', '' FROM fact WHERE turn IN (SELECT value FROM json_each(:turns))
 UNION ALL SELECT 'matter', CAST(id AS TEXT), '', '' FROM matter WHERE turn IN (SELECT value FROM json_each(:turns))
 UNION ALL SELECT 'belief', "key", audience, '' FROM belief WHERE EXISTS (SELECT 1 FROM json_each(evidence) e JOIN interaction i ON i.id = CAST(e.value AS BIGINT)
@@ -403,9 +408,9 @@ DELETE FROM outbox WHERE seq = :seq;
 SELECT seq FROM inbox WHERE kind <> 'erased' AND (person IN (SELECT value FROM json_each(:ids)) OR conversation IN (SELECT value FROM json_each(:places)));
 
 -- name: erase_heard
--- The key stays, so that a redelivery by the network is still recognised; the contents go.
-UPDATE inbox SET person = '', conversation = '', position = '', kind = 'erased', owes = 0, state = 'settled', inputs = '{}',
-    payload = '{"text":""}', turn = '', reason = 'erased', not_before = NULL, settled_at = coalesce(settled_at, heard_at)
+-- The key stays, so that a redelivery by the network is still recognised; the contents go. That of a reaction names it.
+UPDATE inbox SET key = CASE WHEN kind = 'reaction' THEN 'reaction:' || seq ELSE key END, person = '', conversation = '',
+    position = '', kind = 'erased', owes = 0, state = 'settled', inputs = '{}', payload = '{"text":""}', turn = '', reason = 'erased', not_before = NULL, settled_at = coalesce(settled_at, heard_at)
 WHERE seq = :seq;
 
 -- name: settle_unanswered

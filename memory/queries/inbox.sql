@@ -1,7 +1,7 @@
 -- `store.inbox`: the life of an inbox row, and what edits, deletions, stop requests and reactions make of it.
 
 -- name: heard_before
-SELECT seq, conversation, position, state, payload, turn, again, edited, person FROM inbox WHERE key = :key;
+SELECT seq, key, conversation, position, state, payload, turn, again, edited, person FROM inbox WHERE key = :key;
 
 -- name: amend_waiting
 UPDATE inbox SET payload = :payload, edited = :position, turn = :turn, again = :again, inputs = '{}', not_before = NULL,

@@ -153,14 +153,17 @@ class Life:
     threads: dict[str, str] = field(default_factory=dict)
     answers: int = 0
 
-    async def say(self, place: str, who: str, text: str, *, answered: bool = True) -> str:
+    async def say(self, place: str, who: str, text: str, *, answered: bool = True, letter: bytes = b"") -> str:
         """Have a person say something in a place, and wait for the answer; return the message's ts."""
         world, user = self.server.world, TOM if who == "Tom" else BEN
         text = text.replace("{bot}", f"<@{BOT_USER}>")
         channel = "C1" if "#" in place or "thread" in place else {TOM: "D7", BEN: "D8"}[user]
         thread = self.threads.get("last") if "same thread" in place or place == "the thread" else None
         before = len(self.voice.requests)
-        ts = await world.say(channel, user, text, thread_ts=thread)
+        if letter:
+            ts = await world.upload(channel, user, "letter.txt", letter, text=text, thread_ts=thread)
+        else:
+            ts = await world.say(channel, user, text, thread_ts=thread)
         if ("thread" in place and thread is None) or "#" in place:
             self.threads["last"] = ts
         if answered:
@@ -508,7 +511,7 @@ async def test_s31_nothing_is_said_of_them_after_the_receipt(
 
 
 AT = "2030-12-20T09:00"
-OF_TOM = ["seizure", "fits", "epilepsy", "clinic"]
+OF_TOM = ["seizure", "fits", "epilepsy", "clinic", "trembl"]
 BOOKED: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "und am Freitag": [
         {"do": "know", "kind": "home", "text": "Lives in Porto", "keys": ["city", "Portugal", "travel"]},
@@ -519,9 +522,9 @@ BOOKED: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "what did he say": [
         {"do": "know", "kind": "other", "text": "Fears for a friend with seizures", "keys": OF_TOM},
         {"do": "know", "kind": "other", "of": "Tom", "text": "Has been to the clinic", "keys": OF_TOM},
-        {"do": "open", "text": "the fits of a friend"},
+        {"do": "open", "text": "when to call a friend who often trembles"},
         {"do": "promise", "at": AT, "text": "ask after the seizures"},
-        {"do": "remind", "at": AT, "text": "call about the epilepsy"},
+        {"do": "remind", "at": AT, "text": "call him, he trembles"},
     ],
 }
 """What the model books from a message of Ben's with these words."""
@@ -545,7 +548,7 @@ async def test_s31_what_was_booked_for_others_stays_as_far_as_it_is_their_own(
 ) -> None:
     """Facts, matters, plans and keys that come from Tom's line go; what Ben said himself in its sight stays.
 
-    A reminder that Ben asked for stays in his words, if the soul's told of Tom.
+    A word of Ben's in them saves none in which most are the soul's; a reminder that he asked for then stays in his.
     """
     monkeypatch.setattr(Obedient, "answer", lambda _, asking: booked(asking))
     url = str(request.getfixturevalue("postgres_url")) if store == "postgresql" else ""
@@ -620,6 +623,54 @@ async def test_s31_words_that_one_message_no_longer_holds_are_gone(
     assert right.pop("tom", "still known") == "still known"
     assert TOM_ID in known
     assert right == {}
+
+
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("how", ["above, edited", "above, deleted", "a file, deleted"])
+async def test_s31_words_that_one_message_showed_beside_its_own_are_followed(
+    home: Home, request: pytest.FixtureRequest, store: str, how: str
+) -> None:
+    """What stood above Ben's message, or in a file that Tom's brought, is followed as if it had been said there."""
+    url = str(request.getfixturevalue("postgres_url")) if store == "postgresql" else ""
+    async with living(home, url, canaries) as life:
+        world, channel = life.server.world, "D7" if "file" in how else "C1"
+        if "file" in how:
+            ts = await life.say("direct", "Tom", "please read", letter=b"Dear Tom, the word is zq-4711.")
+            await life.say("direct", "Tom", "What did it say?")
+        else:
+            ts = await life.say("#ops", "Tom", "{bot} my word is zq-4711")
+            await life.say("#ops", "Ben", "{bot} what was that?")
+        await archived(life)
+        before = life.holding("zq-4711")
+        if "edited" in how:
+            await world.edit(channel, ts, f"<@{BOT_USER}> nothing of note")
+        else:
+            await world.delete(channel, ts)
+        await life.quiet()
+        await archived(life)
+        held = [where for where in life.holding("zq-4711") if where.startswith("row of") or where == "git"]
+        prompts = await life.later_prompts()
+
+    assert {"row of user_model", "row of turn_record", "git"} <= set(before)
+    assert held == []
+    assert [one for one in prompts if "zq-4711" in one] == []
+
+
+@pytest.mark.parametrize("store", STORES)
+async def test_s31_a_reaction_goes_whole(home: Home, request: pytest.FixtureRequest, store: str) -> None:
+    """The emoji that somebody chose, which may be of their own making, stands in no key either."""
+    url = str(request.getfixturevalue("postgres_url")) if store == "postgresql" else ""
+    async with living(home, url, lambda _: None) as life:
+        await life.say("#ops", "Ben", "{bot} shall we meet?")
+        post = (await life.posts())[-1]
+        await life.server.world.react("C1", post.ts, TOM, "beetroot_sorrow")
+        await life.quiet()
+        before = life.holding("beetroot_sorrow")
+        await life.forget_tom()
+        held = life.holding("beetroot_sorrow")
+
+    assert {"row of reaction", "row of inbox"} <= set(before)
+    assert held == []
 
 
 async def test_s31_a_corrected_typo_touches_nothing(home: Home) -> None:

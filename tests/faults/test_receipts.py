@@ -137,7 +137,10 @@ def test_a_receipt_verifies_nothing_before_the_files_are_written_anew() -> None:
     for receipt, files in ((server, "server's data files"), (server | {"store": "file"}, "My database file")):
         words, done = told(receipt), told(receipt | {"later": None})
         assert files in words
-        assert "from 2026-03-02 21:00 UTC on. Until then I call nothing verified; then I tell you." in words
+        assert (
+            "from 2026-03-02 21:00 UTC on. Until then my note of this keeps your id, and I call nothing verified; then I tell you."
+            in words
+        )
         assert "then my log says so" in "\n".join(of(receipt))
         assert "what was deleted no more" in done
         assert "verified" not in done

@@ -445,14 +445,14 @@ class Erasure:
     async def _erase_booked(self, derived: Derived) -> None:
         """Erase what turns booked for others from what is erased; what these said themselves stays theirs.
 
-        In a turn that is derived at first hand it stays where it shares a word with what they said in that turn.
+        Of a turn that is derived at first hand a plan stays where it holds no word but theirs, all else where half are.
         """
         booked, ids = self._beside.dicts("booked"), dump(list(self._person.ids))
         await in_thread(derived.weigh, self._beside, [one["whole"] for one in booked])
         for row in booked:
-            is_theirs = row["turn"] not in derived.first or not marks(row["text"]).isdisjoint(
-                marks(" ".join(self._beside.values("said_in_turn", turn=row["turn"], ids=ids)))
-            )
+            written, said = marks(row["text"]), self._beside.values("said_in_turn", turn=row["turn"], ids=ids)
+            most = 0 if row["kind"] == "asked" else len(written) // 2
+            is_theirs = row["turn"] not in derived.first or len(written - marks(" ".join(said))) <= most
             if not is_theirs or await in_thread(derived.holds, row["whole"]):
                 table, change = _BOOKED[row["kind"]]
                 if table == "fact":

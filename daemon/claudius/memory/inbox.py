@@ -29,6 +29,7 @@ from claudius.memory.database import Core, Database, Decoding, Row, call_of, dum
 from claudius.memory.erasure import Undone, Unsaid, Unsaying, note_unsaid
 from claudius.memory.moments import amend_moment
 from claudius.memory.outbox import say_held
+from claudius.memory.seen import post, words_of_files
 from claudius.perception import (
     CONSUMED,
     CommandExtra,
@@ -667,6 +668,7 @@ class _Heard(Struct, frozen=True):
     """The message that an amendment is about."""
 
     seq: int
+    key: str
     conversation: str
     position: str
     state: str
@@ -807,8 +809,9 @@ def _remember(db: Database, heard: _Heard, content: str, mark: str, at: str) -> 
     db.run("turn_edited", turn=heard.turn)
     db.run("doubt_learned", turn=heard.turn, now=at)
     db.run("doubt_summary", **where, now=at)
-    moment_id = moment["id"] if moment else 0
-    note_unsaid(db, Unsaid(**found, person=heard.person, moment=moment_id, before=before, now=content))
+    unsaid = Unsaid(**found, person=heard.person, moment=moment["id"] if moment else 0, before=before, now=content)
+    files = [] if content else words_of_files(db, found["record"], heard.key)
+    note_unsaid(db, replace(unsaid, before="\n".join((before, *files)), rows=(post(heard.key),)))
     return True
 
 

@@ -18,6 +18,7 @@ from unicodedata import category, normalize
 
 from msgspec import Struct
 
+from claudius.prompt import MARK
 from claudius.recollection import Moment
 
 K1, B = 1.2, 0.75
@@ -362,7 +363,7 @@ def marks(text: str) -> set[str]:
 
     Of a few words the language is a guess, and the same word has one stem in English at least.
     """
-    found = set[str]()
+    found, text = set[str](), text.replace(MARK, " ")
     for at in range(0, len(text), TEXT_CHARS):
         language, stems, words = _read(text[at : at + TEXT_CHARS].strip())
         found.update(stems)

@@ -86,13 +86,21 @@ class _Intuition(Struct, frozen=True):
 
 class _Quoted(Struct, frozen=True):
     person: str = ""
+    of: str = ""
+
+
+class _File(Struct, frozen=True):
+    text: str | None = None
+    end: str | None = None
 
 
 class _Extra(Struct, frozen=True):
     shown: tuple[_Quoted, ...] = ()
+    read: tuple[_File, ...] = ()
 
 
 class _Perception(Struct, frozen=True):
+    key: str = ""
     extra: _Extra = _Extra()
 
 
@@ -165,6 +173,7 @@ def _rows(found: _Snapshot) -> Iterator[Name]:
         yield state(value.key, value.audience, value.updated_at)
     for perception in known.perceptions:
         yield from (("person", quoted.person) for quoted in perception.extra.shown if quoted.person)
+        yield from (post(quoted.of) for quoted in perception.extra.shown if quoted.of)
     for peer in known.peers:
         yield "person", peer.peer_id
     for belief in known.beliefs:
@@ -184,6 +193,11 @@ def portrait(person: str, audience: str, version: int) -> Name:
 def state(key: str, audience: str, at: datetime) -> Name:
     """Name one value of the soul's state. Pure."""
     return "state", key, audience, str(at.timestamp())
+
+
+def post(key: str) -> tuple[str, str]:
+    """Name what a network shows, a message or a post of ours, by the network's own id, which ends its key. Pure."""
+    return "post", key.rpartition(":")[2]
 
 
 NO_SNAPSHOT = Raw(b"null")
@@ -561,6 +575,7 @@ def traces_of(db: Database, values: Mapping[str, str]) -> Traces:
     """Return by what a text tells of a person; `values` are the queries'."""
     ids, stems = {"ids": values["ids"]}, set[str]()
     rows = tuple((row["kind"], row["a"]) for row in db.all("rows_of_person", **ids))
+    rows += tuple(post(key) for key in db.values("keys_of_person", **ids))
     cursor = db.connection.execute(db.queries["texts_of"], ids | {"labels": values["labels"]})
     while found := cursor.fetchmany(READ):
         stems.update(*(marks(row["text"]) for row in found if row["text"]))
@@ -577,6 +592,17 @@ def seen_by(row: Row) -> Seen:
     except msgspec.MsgspecError:
         log.warning("what a turn saw cannot be read", extra={"turn": row["turn"]})
         return Seen(first=1)
+
+
+def words_of_files(db: Database, record: int, key: str) -> list[str]:
+    """Return the texts of the files that a message brought, as its turn read them."""
+    kept = db.value("record_kept", record=record)
+    snapshot = b"" if kept is None or is_damaged(kept) else snapshot_of(unpack(kept))
+    if snapshot[:1] != b"{":
+        return []
+    found: _Snapshot = decoder(_Snapshot).decode(snapshot)
+    files = (file for one in found.recollection.perceptions if one.key == key for file in one.extra.read)
+    return [text for file in files for text in (file.text, file.end) if text]
 
 
 def soul_texts_of(db: Database, one: SeenTurn, *, acts: bool = True) -> Iterator[str]:

@@ -49,8 +49,8 @@ class Whose(Struct, frozen=True):
 
 _ANEW = "I wrote my database file anew, so that it holds"
 _LATER = {
-    True: " Until then I call nothing verified; then I tell you.",
-    False: " Until then I call nothing verified; then my log says so.",
+    True: " Until then my note of this keeps your id, and I call nothing verified; then I tell you.",
+    False: " Until then my note of this keeps the id, and I call nothing verified; then my log says so.",
 }
 _ONE_BY_ONE = "its tables are written anew, one after the other"
 OWN = Whose("You are", "you", "your")
