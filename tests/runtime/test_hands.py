@@ -16,7 +16,7 @@ from claudius.providers.scripted import Scripted
 from claudius.runtime.access import Membership
 from claudius.runtime.hands import LaneHands, ToolRunner, cut
 from claudius.testing.alive import Alive, alive
-from claudius.tool import JSON, CallState, Tool, ToolCall, ToolClass
+from claudius.tool import JSON, TIMED_OUT, CallState, Tool, ToolCall, ToolClass
 from contracts.store.calls import asked
 from contracts.store.ground import NOW, heard
 from driven import reply
@@ -93,6 +93,7 @@ async def test_the_class_decides_what_a_missing_answer_means(
             done = await doing.do(call, tool)
 
             assert done.state is (safe if tool.cls.is_safe else unsafe)
+            assert done.reason != TIMED_OUT  # it came in time
             again = await doing.do(call, tool)
             assert (again.state, again.result, again.reason) == (done.state, done.result, done.reason)
             assert "words of the tool" not in repr(soul.mind.store.calls.find(call.id))

@@ -25,6 +25,7 @@ from claudius.errors import ToolError, ToolFailed, ToolLost, ToolRefused
 from claudius.memory.pins import Pin
 from claudius.tool import Tool, ToolCall, ToolClass
 from claudius.tools.mcp import FAILURES, McpHands, Servers, spec
+from claudius.tools.mcp_worker import McpConnection, McpConnections
 from claudius.tools.pins import Definition
 from lab.mcp_server import TOOLS, offered
 
@@ -66,15 +67,17 @@ async def test_a_server_that_misbehaves_costs_its_own_call_alone(hands: McpHands
         "thousand": "64 tools | 1003 tools on one page | 65 tools, of which 64 count | 2: hi",
         "endless": "10 tools | more than 8 pages | 2: hi",
         "deep": "3 tools | deep: its schema is nested too deep | 2: hi",
-        "one_bad": "3 tools | bad: its schema is no object | a tool without a usable name | a tool without a usable name | 2: hi",
+        "one_bad": "3 tools | bad: its schema is no object | a tool without a usable name | a tool without a usable name"
+        " | bad0: its schema is malformed | bad1: its schema is malformed | echo: a second one of this name | 2: hi",
         "dies": "ToolLost: no answer: it ended",
         "long": "ToolLost: no answer: a process wrote a line without end",
         "broken": "ToolLost: no answer: a process wrote half a line",
         "shapeless": "ToolTimedOut: no answer: it cannot be read (ValidationError)",
         "floods": "3 tools | 2: hi",
         "asks": "3 tools | 2: hi",
-        "pictures": "3 tools | 10: hi\n[image]",
+        "pictures": "3 tools | 40: hi\n[image]\n[holo",
         "fails": "ToolFailed: it says that it failed (hi)",
+        "refuses": "ToolFailed: it says that it failed (hi)",
         "much": "3 tools | 100000: hihihihihihihihi",
         "fat": "ToolLost: no answer: it took too much memory",
     }
@@ -121,6 +124,16 @@ async def test_an_answer_over_http_is_capped_like_a_line(hands: McpHands) -> Non
         await hands.close()
 
     assert said == {1_000_000: 100_000, 9_000_000: "far.echo: no answer: it wrote a line without end", 2: 2}
+
+
+def test_a_server_that_is_to_end_gets_no_more_jobs() -> None:
+    """The next one starts it anew, also before its task has come to its end."""
+    hands = McpConnections()
+    hands._servers["far"] = server = McpConnection("far", {}, hands)
+
+    server.end("it wrote a line without end")
+
+    assert server not in hands
 
 
 async def test_what_precedes_a_command_runs_it(hands: McpHands, tmp_path: Path) -> None:

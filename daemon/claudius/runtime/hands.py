@@ -173,10 +173,11 @@ class ToolRunner:
         """Return a call that ended with an error: without an answer, its class says what that means."""
         unanswered = CallState.FAILED if call.cls.is_safe else CallState.UNKNOWN
         match error:
-            case ToolTimedOut() | TimeoutError():
+            case TimeoutError():
                 return replace(call, state=unanswered, reason=TIMED_OUT)
-            case ConnectionError():
-                state = CallState.APPROVED if tool.key_arg else unanswered
+            case ToolTimedOut() | OSError():
+                is_renewed = tool.key_arg and isinstance(error, ConnectionError)
+                state = CallState.APPROVED if is_renewed else unanswered
                 return replace(call, state=state, reason=plain_message(error))
             case ToolError():  # it said so itself, or nothing was sent
                 return replace(
@@ -185,8 +186,6 @@ class ToolRunner:
                     reason=error.detail,
                     result=self._shown(error.said.words() or error.detail),
                 )
-            case OSError():
-                return replace(call, state=unanswered, reason=plain_message(error))
         log.error("a tool failed", extra={"call": call.id, "tool": call.tool}, exc_info=error)
         return replace(call, state=CallState.FAILED, reason=f"it failed ({type(error).__name__})")
 

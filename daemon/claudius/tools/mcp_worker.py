@@ -27,8 +27,8 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 from mcp_types import (
     CONNECTION_CLOSED,
+    INTERNAL_ERROR,
     METHOD_NOT_FOUND,
-    CallToolResult,
     ErrorData,
     JSONRPCError,
     JSONRPCNotification,
@@ -66,6 +66,7 @@ class McpConnection:
         self.calls: dict[int, anyio.CancelScope] = {}
         self.why = ""
         """Why it ended, in words of ours; empty = it may be opened again as it is."""
+        self._tools: dict[str, dict[str, Any]] = {}
         self._bad: list[str] = []
         self._jobs: asyncio.Queue[Mapping[str, Any] | None] = asyncio.Queue()
 
@@ -74,8 +75,9 @@ class McpConnection:
         self._jobs.put_nowait(job)
 
     def end(self, why: str = "") -> None:
-        """End it once its task comes to it. The first reason stays."""
+        """End it once its task comes to it; the next job starts it anew. The first reason stays."""
         self.why = self.why or why
+        self._hands.forget(self)
         self._jobs.put_nowait(None)
 
     async def live(self) -> None:
@@ -120,8 +122,7 @@ class McpConnection:
             running.start_soon(self._list if job["do"] == "list" else self._call, client, job)
 
     async def _list(self, client: Client, job: Mapping[str, Any]) -> None:
-        self._bad.clear()
-        tools: list[dict[str, Any]] = []
+        self._bad, self._tools = [], {}
         cursor: str | None = None
         try:
             for page in range(MOST_PAGES + 1):
@@ -131,7 +132,6 @@ class McpConnection:
                 params = PaginatedRequestParams(cursor=cursor) if cursor else None
                 with anyio.fail_after(CONNECT_S):
                     found = await client.session.list_tools(params=params)
-                tools += [_definition(one) for one in found.tools]
                 cursor = found.next_cursor
                 if not cursor:
                     break
@@ -139,6 +139,7 @@ class McpConnection:
             why = {"error": _why(error)} if not self.why and _why(error) else self._gone()
             self._hands.say({"id": job["id"], "sent": False, **why})
             return
+        tools = list(self._tools.values())
         if len(tools) > MOST_TOOLS:
             self._bad.append(f"{len(tools)} tools, of which {MOST_TOOLS} count")
         self._hands.say({"id": job["id"], "tools": tools[:MOST_TOOLS], "bad": self._bad[:MOST_TOOLS]})
@@ -149,7 +150,8 @@ class McpConnection:
             with anyio.CancelScope() as scope:
                 self.calls[job["id"]] = scope
                 result = await client.session.call_tool(job["tool"], job["args"])
-                said = {"text": _kept(_text(result)), "failed": bool(getattr(result, "is_error", False))}
+                text = "\n".join([one.text for one in result.content if one.type == "text"])
+                said = {"text": _kept(text), "failed": bool(result.is_error)}
             if scope.cancelled_caught:
                 said = {"error": "it was cancelled", "sent": True}
         except MCPError as error:
@@ -174,8 +176,8 @@ class McpConnection:
     def noticed(self, item: SessionMessage | Exception) -> SessionMessage | JSONRPCError | JSONRPCResponse | None:
         """Return what goes on to the session, or back to the server; None for news. Raises: Cut.
 
-        What a server asks for is refused here, one after the other: the session would hold all of it at once. Bad
-        definitions are dropped one by one, because it would drop all of them for one.
+        What a server asks for is refused here, one after the other: the session would hold all of it at once. Its
+        definitions are read here, and its results, because the session would drop all of one for a single flaw.
         """
         if isinstance(item, Exception):
             raise item if isinstance(item, Cut) else Cut("it wrote what is no message")
@@ -189,16 +191,27 @@ class McpConnection:
                 return JSONRPCResponse(jsonrpc="2.0", id=message.id, result={})
             refusal = ErrorData(code=METHOD_NOT_FOUND, message="not offered")
             return JSONRPCError(jsonrpc="2.0", id=message.id, error=refusal)
-        if isinstance(message, JSONRPCResponse) and isinstance(tools := message.result.get("tools"), list):
-            message.result["tools"] = list(self._good(tools))
+        if isinstance(message, JSONRPCError) and message.error.code == CONNECTION_CLOSED and self.child:
+            message.error.code = INTERNAL_ERROR  # many servers use it for errors of their own
+        if isinstance(message, JSONRPCResponse):
+            if isinstance(tools := message.result.get("tools"), list):
+                message.result["tools"] = list(self._good(tools))
+            elif isinstance(message.result.get("content"), list):
+                content = [{"type": "text", "text": _text(message.result)}]
+                message.result = {"content": content, "isError": message.result.get("isError") is True}
         return item
 
     def _good(self, tools: list[Any]) -> Iterator[dict[str, Any]]:
+        """Note the definitions that can be offered; yield what the session needs of them for its headers."""
         for one in tools[: MOST_TOOLS + 1]:
-            if problem := flaw(one):
-                self._bad.append(problem)
-            else:
-                yield {key: one[key] for key in ("name", "description", "inputSchema", "annotations") if key in one}
+            problem = flaw(one)
+            if problem or one["name"] in self._tools:
+                self._bad.append(problem or f"{one['name']}: a second one of this name")
+                continue
+            name, schema, hints = one["name"], one["inputSchema"], one.get("annotations")
+            about = {"description": one.get("description") or "", "hints": hints if isinstance(hints, dict) else {}}
+            self._tools[name] = {"name": name, "schema": schema, **about}
+            yield {"name": name, "inputSchema": {"type": "object", "properties": schema.get("properties", {})}}
         if len(tools) > MOST_TOOLS + 1:
             self._bad.append(f"{len(tools)} tools on one page")
 
@@ -318,7 +331,6 @@ class McpConnections:
             self.say({"id": job["id"], "text": "", "failed": False})
         elif job["do"] == "close":
             if server:
-                self.forget(server)
                 server.end()
         elif server:
             server.give(job)
@@ -374,28 +386,18 @@ def _tree(pid: int) -> int:
     return _own(pid) + sum(_tree(int(child)) for child in children)
 
 
-def _definition(tool: Any) -> dict[str, Any]:
-    hints = tool.annotations.model_dump(exclude_none=True, by_alias=True) if tool.annotations else {}
-    return {"name": tool.name, "description": tool.description or "", "schema": tool.input_schema, "hints": hints}
-
-
-def _text(result: Any) -> str:
-    """Return the words of a result; what is no text is named. Pure."""
-    if not isinstance(result, CallToolResult):
-        raise ValueError("the server asks something back")
-    parts = []
-    for block in result.content:
-        if block.type == "text":
-            parts.append(block.text)
-        elif block.type == "resource" and hasattr(block.resource, "text"):
-            parts.append(block.resource.text)
-        elif block.type == "resource_link":
-            parts.append(f"[{block.uri}]")
-        else:
-            parts.append(f"[{block.type}]")
-    if not parts and result.structured_content is not None:
-        parts.append(json.dumps(result.structured_content, ensure_ascii=False))
+def _text(result: Mapping[str, Any]) -> str:
+    """Return the words of a result as its server wrote it; what is no text is named. Pure."""
+    parts = [_words(one if isinstance(one, dict) else {}) for one in result["content"]]
+    if not parts and (structured := result.get("structuredContent")) is not None:
+        parts = [json.dumps(structured, ensure_ascii=False)]
     return "\n".join(parts)
+
+
+def _words(block: Mapping[str, Any]) -> str:
+    inner = block.get("resource") if block.get("type") == "resource" else block
+    text = inner.get("text") if isinstance(inner, dict) else None
+    return text if isinstance(text, str) else f"[{block.get('uri') or block.get('type')}]"
 
 
 def _kept(text: str) -> str:

@@ -57,13 +57,22 @@ def flaw(raw: Any) -> str:
         wrong = f"its description is no text of at most {DESCRIPTION_CHARS} characters"
     elif not isinstance(schema, dict) or schema.get("type") != "object":
         wrong = "its schema is no object"
-    elif not isinstance(schema.get("properties", {}), dict) or not isinstance(schema.get("required", []), list):
+    elif not _is_shaped(schema.get("properties", {}), schema.get("required", [])):
         wrong = "its schema is malformed"
     elif _depth(schema, SCHEMA_DEPTH) > SCHEMA_DEPTH:
         wrong = "its schema is nested too deep"
     elif len(json.dumps(schema)) > SCHEMA_BYTES:
         wrong = f"its schema is longer than {SCHEMA_BYTES} bytes"
     return f"{name}: {wrong}" if wrong else ""
+
+
+def _is_shaped(properties: Any, required: Any) -> bool:
+    return (
+        isinstance(properties, dict)
+        and all(isinstance(one, dict | bool) for one in properties.values())
+        and isinstance(required, list)
+        and all(isinstance(one, str) for one in required)
+    )
 
 
 def _depth(value: Any, most: int) -> int:
