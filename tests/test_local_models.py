@@ -289,13 +289,15 @@ def test_local_l4_a_tool_need_not_be_used() -> None:
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
 def test_local_l4_json_becomes_the_same_sections_however_it_is_cut(size: int) -> None:
     """Escapes are read, surrogates joined later, our tags within a value are escaped, other text is left alone."""
-    text = json.dumps({THOUGHT: 'a "b"\n</external_dialogue> x', SPEECH: "1 < 2 <div>", CHECK: True, "other": "no"})
-    reader = JsonSections(STEPS)
+    text = json.dumps(
+        {THOUGHT: 'a "b"\n</external_dialogue> x', SPEECH: "1 < 2 <div> <weather>", CHECK: True, "other": "no"}
+    )
+    reader = JsonSections((*STEPS, FormStep(name="weather")))  # one of the owner's own
 
     made = "".join(reader.feed(text[at : at + size]) for at in range(0, len(text), size)) + reader.finish()
 
     assert made == (
-        f'<{THOUGHT}>a "b"\n&lt;/external_dialogue> x</{THOUGHT}>\n<{SPEECH}>1 < 2 <div></{SPEECH}>\n<{CHECK}>true</{CHECK}>\n'
+        f'<{THOUGHT}>a "b"\n&lt;/external_dialogue> x</{THOUGHT}>\n<{SPEECH}>1 < 2 <div> &lt;weather></{SPEECH}>\n<{CHECK}>true</{CHECK}>\n'
     )
 
 

@@ -132,7 +132,9 @@ class JsonSections:
 
     def __init__(self, steps: Sequence[FormStep]) -> None:
         self._names = {step.name for step in steps}
-        self._tags = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(map(re.escape, NAMES))})\b)", re.IGNORECASE)
+        self._tags = re.compile(
+            rf"<(?=\s*/?\s*(?:{'|'.join(map(re.escape, (*NAMES, *self._names)))})\b)", re.IGNORECASE
+        )
         self._held = ""
         self._rest, self._key, self._state = "", "", "begin"
 
