@@ -10,11 +10,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from claudius.errors import StaleTurn, StoreError, StoreMoved
+from claudius.errors import StaleTurn, StoreError, StoreFull, StoreMoved
 from claudius.home import shipped
 from claudius.memory.database import Database, StorePlace
 from contracts.store import CASES, Case, Ground
 from contracts.store.ground import NOW, heard
+from failing import limited
 from lab.postgres import Server, schema
 
 
@@ -110,3 +111,16 @@ async def test_a_job_that_fails_leaves_no_transaction_open(
         assert [row["problem"] for row in told] == (["p0", "p1", "p2"] if fails is not _fails_unseen else [])
     finally:
         await store.close(clean=True)
+
+
+async def test_scale_a_copy_without_room_is_a_full_disk(postgres_url: str, tmp_path: Path) -> None:
+    """Whoever wants a copy is told that there is no room for it, and nothing that looks like one is left."""
+    from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - needs the extra `postgres`
+
+    store = PostgresStore(StorePlace(postgres_url))
+    await store.open()
+    with limited(8192), pytest.raises(StoreFull, match=str(tmp_path)):
+        store.back_up(tmp_path, NOW)
+    await store.close(clean=False)
+
+    assert list(tmp_path.iterdir()) == []

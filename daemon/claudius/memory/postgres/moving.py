@@ -48,7 +48,7 @@ from claudius.memory.postgres.session import (
 from claudius.memory.search import tables
 from claudius.memory.sqlite.backups import Backup, keep_verified
 from claudius.memory.sqlite.file import open_reader, open_writer, pragma, siblings
-from claudius.memory.sqlite.schema import create_database, load_migrations
+from claudius.memory.sqlite.schema import create_database, load_migrations, translate
 
 ROWS = 1000
 """Rows that are read at a time, and after which progress is told."""
@@ -427,7 +427,10 @@ def back_up(place: StorePlace, directory: Path, now: datetime, memory: Path, nam
             made.rollback()
         return {one.name: one.rows for one in taken}
 
-    return keep_verified(place.shown, directory, now, name, copied)
+    try:
+        return keep_verified(place.shown, directory, now, name, copied)
+    except sqlite3.Error as error:
+        raise translate(error, directory) from error
 
 
 def _untold(_: str, __: int) -> None:

@@ -120,8 +120,8 @@ def keep_verified(
     with private_files(), ExitStack() as undo:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         aside.unlink(missing_ok=True)
-        for file in (aside, *siblings(aside), sum_of(path)):
-            undo.callback(file.unlink, missing_ok=True)
+        undo.callback(lambda: [one.unlink() for one in directory.iterdir() if aside.name in one.name])
+        undo.callback(sum_of(path).unlink, missing_ok=True)
         made = verify(aside, at_least=copied(aside))
         if not made.is_verified:
             failed = ", ".join(check for check, ok in made.checks.items() if not ok)
