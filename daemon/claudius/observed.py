@@ -89,7 +89,7 @@ class ToolBegins(_OfTurn, frozen=True, kw_only=True):
 
 
 class ToolEnded(ToolBegins, frozen=True, kw_only=True):
-    """A tool was used, or goes on by itself."""
+    """A tool was used."""
 
     point = "loop.after_tool"
     state: str

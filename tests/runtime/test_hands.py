@@ -224,12 +224,14 @@ async def test_a_call_with_a_key_is_made_again_once_if_its_server_dies(home: Hom
 
 @pytest.mark.parametrize("allows", [True, False])
 async def test_what_is_allowed_is_done_by_its_lane_and_answered(home: Home, *, allows: bool) -> None:
-    """Allowed: one use, and a second turn speaks of it. Refused: its fixed line, and no model is asked."""
-    gate = Gate()
+    """Allowed: one use, shown as such, and a second turn speaks of it. Refused: its fixed line, and no model is asked."""
+    gate, seen = Gate(), list[object]()
     gate.open.set()
     tool = made(gate.run)
     async with hands(home, tool) as (_, __, soul):
         store: Store = soul.mind.store
+        for point in ("loop.before_tool", "loop.after_tool"):
+            soul.mind.hooks.register(point, lambda one: seen.append((one["call"], one.get("state"))))
         call = await asked(store, heard("Read it.", at=WHERE), tool=tool.name, cls=tool.cls)
         assert await store.calls.decide(call, "slack:T1:oz", NOW, allows=allows)
         soul.server.wake(WHERE)
@@ -238,6 +240,7 @@ async def test_what_is_allowed_is_done_by_its_lane_and_answered(home: Home, *, a
 
         found = store.calls.find(call.id)
         assert found is not None
+        assert seen == ([(call.id, None), (call.id, "done")] if allows else [])
         assert (found.state, gate.used) == ((CallState.DONE, 1) if allows else (CallState.REFUSED, 0))
         assert [one.text for one in soul.network.visible][1:] == [
             "It says so." if allows else "Refused by oz: I leave it."

@@ -230,9 +230,10 @@ def show_prompt(hooks: Hooks, recollection: Recollection, steps: Sequence[str], 
     hooks.emit(ModelAsked(**seen, model=model, steps=tuple(steps)))
 
 
-def show_tool(hooks: Hooks, recollection: Recollection, call: ToolCall, began_s: float = 0.0) -> None:
+def show_tool(hooks: Hooks, call: ToolCall, at: datetime, began_s: float = 0.0) -> None:
     """Emit that a tool is about to be used or, with when it `began_s` by a steady clock, what became of it."""
-    about: dict[str, Any] = {**_seen(recollection), "call": call.id, "tool": call.tool, "cls": call.cls.value}
+    seen = _Seen(turn=call.turn, conversation=call.conversation, audience=call.audience, timestamp=at)
+    about: dict[str, Any] = {**seen, "call": call.id, "tool": call.tool, "cls": call.cls.value}
     if not began_s:
         hooks.emit(ToolBegins(**about))
         return

@@ -11,7 +11,6 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from operator import attrgetter
-from time import monotonic
 from typing import Any
 
 import msgspec
@@ -21,7 +20,6 @@ from claudius.cognition.asking import ModelReply
 from claudius.cognition.asks import SPEECH, THOUGHT
 from claudius.cognition.conclude.conclusion import interpret
 from claudius.cognition.consent import ConsentBasis, decide, is_third, person_behind, usable
-from claudius.cognition.hooks import show_tool
 from claudius.cognition.mind import Stage
 from claudius.cognition.output.gate import has_secret, leaks
 from claudius.cognition.plan import Plan
@@ -272,10 +270,7 @@ async def carry_out(turn: TurnState, tool: Tool, args: JSON) -> ToolStep:
             turn.asking = replace(call, approvers=decision.approvers, reason=decision.why, until=until)
             return replace(step, id=call.id, state=CallState.WAITING)
         call = replace(call, state=CallState.APPROVED, allowed_by=decision.reason, grant=decision.grant)
-    began_s = monotonic()
-    show_tool(turn.mind.hooks, known, call)
     done = await hands.do(call, tool)
-    show_tool(turn.mind.hooks, known, done, began_s)
     return replace(step, id=call.id, state=done.state, text=done.result or done.reason, third=call.third)
 
 

@@ -13,10 +13,12 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
+from time import monotonic
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from claudius.cognition.hooks import show_tool
 from claudius.cognition.mind import Mind
 from claudius.cognition.output.gate import masked
 from claudius.errors import StaleTurn, ToolError, ToolRefused, ToolTimedOut
@@ -132,7 +134,9 @@ class ToolRunner:
         self._wake(call.conversation)
 
     async def _do(self, call: ToolCall, tool: Tool, store: Store) -> ToolCall:
-        """Run a tool to its end, and record that. Returns the call as it ended."""
+        """Run a tool to its end, record that, and show both. Returns the call as it ended."""
+        began_s = monotonic()
+        show_tool(self._mind.hooks, call, self._mind.clock())
         while True:
             ended, is_renewed = await self._run(call, tool), False
             try:
@@ -150,6 +154,8 @@ class ToolRunner:
             if not is_kept:
                 facts = {"call": call.id, "state": ended.state, "chars": len(ended.result)}
                 log.warning("a call's end came too late: another process has judged it", extra=facts)
+            else:
+                show_tool(self._mind.hooks, ended, self._mind.clock(), began_s)
             return ended
 
     async def _run(self, call: ToolCall, tool: Tool) -> ToolCall:
