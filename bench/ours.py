@@ -30,7 +30,7 @@ from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.perception import Perception, private
 from claudius.provider import Delta, Done, Event, Provider, Request, estimate
 from claudius.providers.chain import Chain
-from claudius.runtime.adapter import Accept, Gap, Link, Swept, nothing_missed
+from claudius.runtime.adapter import Accept, Link, PlainNetwork
 from claudius.runtime.delivery import Post, deliver
 from claudius.runtime.hands import IdleHands
 from claudius.runtime.lanes import RECONCILE_HOURS
@@ -71,7 +71,7 @@ class AtOnce:
 
 
 @dataclass(slots=True)
-class AtHand:
+class AtHand(PlainNetwork):
     """A fast in-memory network that records what was said to whom."""
 
     name: str = "terminal"
@@ -94,27 +94,6 @@ class AtHand:
     async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:  # noqa: ARG002 - the protocol's
         """Return the receipt of a part that was said."""
         return next((f"said:{one.key}" for one in self.said if one.key == utterance.key), None)
-
-    async def working(self, perception: Perception, *, on: bool) -> None:
-        """Show no typing indicator."""
-
-    def streams(self, perception: Perception) -> bool:  # noqa: ARG002 - the protocol's
-        """Return False: nothing is streamed here."""
-        return False
-
-    async def show(self, utterance: Utterance, text: str) -> None:
-        """Show nothing, because nothing is streamed here."""
-
-    def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:  # noqa: ARG002 - the protocol's
-        """Yield nothing, because nothing is missed here."""
-        return nothing_missed()
-
-    async def members(self, audience: str) -> Sequence[str] | None:  # noqa: ARG002 - the protocol's
-        """Return None: the members are unknown."""
-        return None
-
-    async def close(self) -> None:
-        """Hold nothing, so do nothing."""
 
 
 class Soul:

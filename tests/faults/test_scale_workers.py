@@ -88,8 +88,7 @@ async def test_scale_a_command_is_carried_out_once_by_whoever_has_its_lane(postg
 class Speaks(RehearsalAdapter):
     """A network to which every process can speak, whether it listens or not, as Slack and Discord."""
 
-    async def log_in(self) -> None:
-        """Need nothing."""
+    logs_in = True
 
 
 async def test_scale_a_process_that_ends_takes_nothing_new(postgres_url: str, tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from claudius.cognition.commit import card_of
 from claudius.home import Home
 from claudius.perception import Perception, shared
 from claudius.providers.scripted import Scripted
-from claudius.runtime.adapter import Settles
 from claudius.testing.alive import Alive, alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from claudius.tool import JSON, CallState, Card, Tool, ToolCall, ToolClass
@@ -182,4 +181,3 @@ def test_a_card_shows_all_that_is_sent_and_says_what_it_leaves_out() -> None:
     assert cards["write"].args.endswith("… and 308 characters more")
     assert long["text"] in cards["send"].args
     assert cards["send"].text.endswith(f"Oz or Ana may say: !allow {'t' * 16}/0, !deny {'t' * 16}/0")
-    assert isinstance(Network(), Settles)

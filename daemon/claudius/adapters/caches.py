@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from time import monotonic
 from typing import Generic, TypeVar
 
 from msgspec import Struct, field
 
+from claudius.errors import DeliveryRefused, DeliveryUnknown
 from claudius.perception import Place
-from claudius.runtime.adapter import Gap
+from claudius.runtime.adapter import Gap, Swept
+
+log = logging.getLogger(__name__)
 
 V = TypeVar("V")
 
@@ -98,6 +102,26 @@ def marked_channels(gap: Gap) -> list[MarkedChannel]:
         for name, mark in gap.marks.items()
         for workspace, _, channel in (name.partition(":"),)
     ]
+
+
+async def swept(
+    channels: Iterable[MarkedChannel], sweep: Callable[[MarkedChannel], AsyncIterator[Swept]]
+) -> AsyncIterator[Swept]:
+    """Read channels, one after another; one that may not be read is skipped.
+
+    Raises: DeliveryLater, TimeoutError at once; DeliveryUnknown once the other channels are read.
+    """
+    failed: DeliveryUnknown | None = None
+    for channel in channels:
+        try:
+            async for one in sweep(channel):
+                yield one
+        except DeliveryRefused as error:
+            log.warning("a channel cannot be read", extra={"channel": channel.channel, "code": error.code})
+        except DeliveryUnknown as error:
+            failed = error
+    if failed:
+        raise failed
 
 
 class Reached(Struct):

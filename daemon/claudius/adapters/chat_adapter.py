@@ -14,19 +14,22 @@ from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
 import aiohttp
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from claudius.adapters.caches import Reached
 from claudius.errors import DeliveryLater
 from claudius.foreign import status_words
-from claudius.intent import Utterance
+from claudius.intent import ShownThought, Utterance
 from claudius.perception import Perception
 from claudius.proxies import named
 from claudius.runtime.adapter import Accept, Gap, Link, PlainNetwork, Swept
+from claudius.tool import Card
 
 HEARING_S, SPEAKING_S = 2.0, 5.0
 """At shutdown, how long a message being received may take to become durable, and a running post to be answered."""
+CLEARED_S = 2.0
+"""How long clearing the last indicators may take at shutdown."""
 
 
 class Timings(Struct, frozen=True):
@@ -55,6 +58,8 @@ class _Poster(Protocol):
     async def speak(self, utterance: Utterance) -> str: ...
     async def react(self, utterance: Utterance) -> str: ...
     async def find(self, utterance: Utterance, decided_at: datetime) -> str | None: ...
+    async def take_back(self, conversation: str, receipt: str) -> None: ...
+    async def settles(self, conversation: str, receipt: str, card: Card) -> None: ...
 
 
 class _History(Protocol):
@@ -62,9 +67,10 @@ class _History(Protocol):
     async def before(self, perception: Perception, most: int) -> Sequence[Perception]: ...
 
 
-class _TypingIndicators(Protocol):
-    def show(self, perception: Perception) -> None: ...
-    def hide(self, perception: Perception) -> None: ...
+class _Teller(Protocol):
+    async def answer(self, perception: Perception, text: str) -> None: ...
+    async def tell(self, person: str, text: str) -> None: ...
+    async def show_thought(self, thought: ShownThought) -> None: ...
 
 
 class ChatSession(Struct, frozen=True):
@@ -72,7 +78,8 @@ class ChatSession(Struct, frozen=True):
 
     poster: _Poster
     history: _History
-    indicators: _TypingIndicators
+    indicators: TypingIndicators
+    teller: _Teller
 
 
 S = TypeVar("S", bound=ChatSession)
@@ -81,7 +88,7 @@ S = TypeVar("S", bound=ChatSession)
 class ChatAdapter(PlainNetwork, ABC, Generic[S]):
     """One bot on a chat service, which posts complete replies: a post that grows by edits has more ways to fail."""
 
-    name: str
+    logs_in = tells = True
 
     def __init__(self, again_s: float) -> None:
         """Prepare to listen. While nobody is logged in, a caller is told to try again after `again_s`."""
@@ -187,6 +194,31 @@ class ChatAdapter(PlainNetwork, ABC, Generic[S]):
         if self._inside and not self._over.is_set():
             (self._inside.indicators.show if on else self._inside.indicators.hide)(perception)
 
+    async def hold(self, perception: Perception, line: str) -> None:
+        """Show a line in the typing indicator, saying that this takes a moment. As `working`."""
+        if self._inside and not self._over.is_set():
+            self._inside.indicators.hold(perception, line)
+
+    async def take_back(self, conversation: str, receipt: str) -> None:
+        """Delete one of our posts; a missing one is no error. Raises: as `speak`."""
+        await self._in().poster.take_back(conversation, receipt)
+
+    async def settles(self, conversation: str, receipt: str, card: Card) -> None:
+        """Put the verdict in place of a question's buttons; a missing post is no error. Raises: as `speak`."""
+        await self._in().poster.settles(conversation, receipt, card)
+
+    async def answer(self, perception: Perception, text: str) -> None:
+        """Answer a command, where possible so that only its giver sees it. Raises: DeliveryError, OSError."""
+        await self._in().teller.answer(perception, text)
+
+    async def tell(self, person: str, text: str) -> None:
+        """Send one line to a person in a direct message. Raises: DeliveryError."""
+        await self._in().teller.tell(person, text)
+
+    async def show_thought(self, thought: ShownThought) -> None:
+        """Post a thought, folded or in small print, below what was said. Raises: DeliveryError."""
+        await self._in().teller.show_thought(thought)
+
     async def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:
         """Read what may have been missed. Raises: DeliveryLater, DeliveryUnknown, TimeoutError."""
         async for swept in self._in().history.catch_up(gap):
@@ -201,6 +233,65 @@ class ChatAdapter(PlainNetwork, ABC, Generic[S]):
         if self._inside is None:
             raise DeliveryLater(self._again_s)
         return self._inside
+
+
+class Indicator(Struct, eq=False):
+    """The typing indicator of one conversation."""
+
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+    status: str = ""
+    """What it says, where the network shows words."""
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        """Do a part of it, in a task that nobody waits for."""
+        task = asyncio.create_task(work, name=name)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+
+class TypingIndicators(ABC):
+    """The typing indicators of one network, one per conversation."""
+
+    def __init__(self) -> None:
+        self._shown: dict[str, Indicator] = {}
+
+    def show(self, perception: Perception) -> None:
+        """Show the indicator in a perception's conversation until `hide`."""
+        self.hide(perception)
+        conversation, shown = perception.conversation, Indicator()
+        before = self._shown.get(conversation)
+        self._shown[conversation] = shown
+        shown.begin(self._begin(perception, shown, before), f"typing indicator {conversation}")
+
+    def hold(self, perception: Perception, line: str) -> None:  # noqa: B027 - a network may show no words there
+        """Show a line in it, saying that this takes a moment."""
+
+    def hide(self, perception: Perception) -> None:
+        """Stop showing the indicator in a perception's conversation. Its task then clears it."""
+        if shown := self._shown.get(perception.conversation):
+            shown.over.set()
+
+    async def close(self) -> None:
+        """Clear every indicator, and cancel the tasks that do not finish in time."""
+        for shown in self._shown.values():
+            shown.over.set()
+        await ended({task for shown in self._shown.values() for task in shown.tasks}, CLEARED_S)
+
+    async def _begin(self, perception: Perception, shown: Indicator, before: Indicator | None) -> None:
+        try:
+            await asyncio.sleep(0)  # let the turn itself start first
+            if before and before.tasks:
+                await asyncio.wait(before.tasks)
+            if not shown.over.is_set():
+                await self._indicate(perception, shown)
+        finally:
+            if self._shown.get(perception.conversation) is shown:
+                del self._shown[perception.conversation]
+
+    @abstractmethod
+    async def _indicate(self, perception: Perception, shown: Indicator) -> None:
+        """Show it until it is over, then clear it. Never raises."""
 
 
 async def until(event: asyncio.Event, seconds: float) -> None:

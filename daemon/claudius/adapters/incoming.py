@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -89,6 +90,15 @@ def own_text(words: Iterable[str], files: Iterable[Mapping[str, Any]], shown: Se
     """Return what a message says itself: its words and its files, or else that it only shows something. Pure."""
     lines = [*filter(None, words), *[line for one in files for line in file_lines(one)]]
     return valid("\n".join(lines or (["↪"] if shown else [])))
+
+
+@contextmanager
+def unfetched(*failures: type[BaseException]) -> Iterator[None]:
+    """Raise what kept a file from being fetched as an OSError; that it is too large, a ValueError, as it is."""
+    try:
+        yield
+    except failures as error:
+        raise error if isinstance(error, OSError | ValueError) else ConnectionError(type(error).__name__) from error
 
 
 async def download(

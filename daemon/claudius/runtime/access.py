@@ -47,7 +47,7 @@ from claudius.perception import (
     private,
     sees_everything,
 )
-from claudius.runtime.adapter import Adapter, Sees
+from claudius.runtime.adapter import Adapter
 from claudius.runtime.commands.words import NO_CHANNEL
 from claudius.runtime.control import ControlConnection, Handler
 from claudius.tool import Onlookers
@@ -395,9 +395,9 @@ class Membership:
             network = sight.person.partition(":")[0]
             if network == TERMINAL:
                 continue
-            adapter: object = self._adapters.get(network)
+            adapter = self._adapters.get(network)
             seen: frozenset[str] = frozenset()
-            if not isinstance(adapter, Sees):
+            if adapter is None or adapter.lists_members:
                 await asyncio.gather(*map(self._list, (*sight.listed, *sight.unlisted)))
             elif sight.unlisted:
                 seen = await _seen(adapter, sight)
@@ -412,15 +412,15 @@ class Membership:
         present, is_listed = [speaker] if speaker else [], True
         kind, _, place = audience.partition(":")
         network = place.partition(":")[0]
-        adapter: object = self._adapters.get(network) if kind == "shared" and network != TERMINAL else None
-        if isinstance(adapter, Sees):
+        adapter = self._adapters.get(network) if kind == "shared" and network != TERMINAL else None
+        if adapter and not adapter.lists_members:
             present += await self._seeing(adapter, audience, owners, anew=anew)
-        elif adapter is not None and anew:
+        elif adapter and anew:
             is_listed = await self._asked_anew(audience)
         owned = [*owners, *filter(is_terminal_user, present)]
         return self._store.people.onlookers(audience, present, owned, is_listed=is_listed)
 
-    async def _seeing(self, adapter: Sees, audience: str, owners: Sequence[str], *, anew: bool) -> Sequence[str]:
+    async def _seeing(self, adapter: Adapter, audience: str, owners: Sequence[str], *, anew: bool) -> Sequence[str]:
         """Return which owners can see a place of a network that lists no members."""
         theirs = tuple([one for one in owners if one.partition(":")[0] == audience.split(":")[1]])
         at_s, seen = self._owners_seen.get((audience, theirs), (float("-inf"), ()))
@@ -471,7 +471,7 @@ class Membership:
         self._asked[audience] = _Known(at_s, is_known=persons is not None)
 
 
-async def _seen(adapter: Sees, sight: SeenPlaces) -> frozenset[str]:
+async def _seen(adapter: Adapter, sight: SeenPlaces) -> frozenset[str]:
     """Return which unlisted places one id can see; none if the network does not tell."""
     try:
         async with asyncio.timeout(PATIENCE_S):

@@ -7,12 +7,12 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from msgspec import Struct, field
 
 from claudius.config.schema import Config
-from claudius.errors import DeliveryError
+from claudius.errors import DeliveryError, DeliveryRefused
 from claudius.failure import Failure
 from claudius.intent import ShownThought, Utterance
 from claudius.perception import Perception
@@ -181,10 +181,20 @@ class PlainNetwork(Protocol):
     appears_s: float
     """For how long a message may still become visible after a send whose response was lost."""
     link: Link
-    # optional: `is_plain = True` if it shows neither tables nor deep headings
-    # optional: `introduces = True` if a first direct message is answered with a line on what the soul can do
-    # optional: `is_local = True` if only whoever uses this machine hears it, and `places`, how many processes of one
-    # soul may listen to it at once (1)
+    is_plain: bool = False
+    """Whether it shows neither tables nor deep headings."""
+    introduces: bool = False
+    """Whether a first direct message is answered with a line on what the soul can do."""
+    is_local: bool = False
+    """Whether only whoever uses this machine hears it."""
+    places: int = 1
+    """How many processes of one soul may listen to it at once."""
+    logs_in: bool = False
+    """Whether it can speak in a process that does not listen, once `log_in` has returned."""
+    lists_members: bool = True
+    """Whether `members` tells who sees a place; else `sees` tells which places one person sees."""
+    tells: bool = False
+    """Whether it can `tell` one person something, whatever the store's state."""
 
     async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:  # noqa: ARG002 - a network's own
         """Return the receipt of a part that is visible already, or None if it is not, or nobody records it.
@@ -233,6 +243,71 @@ class PlainNetwork(Protocol):
         """Return the person ids of all who can see a shared audience now, or None if the network cannot tell."""
         return None
 
+    async def sees(self, person: str, audiences: Sequence[str]) -> Sequence[str]:  # noqa: ARG002 - a network's own
+        """Return the ids of those shared audiences that a person can see now; doubtful ones are left out.
+
+        Raises: DeliveryError, OSError, TimeoutError if the network cannot be asked.
+        """
+        return ()
+
+    def follow(self, config: Callable[[], Config]) -> None:  # noqa: ARG002 - a network's own
+        """Read the settings in force from `config` from now on; called before `listen`."""
+        return
+
+    async def log_in(self) -> None:
+        """Become able to speak; try again while the network cannot be reached. Raises: AdapterRefused."""
+        return
+
+    async def react(self, utterance: Utterance) -> str:  # noqa: ARG002 - a network's own
+        """Add the utterance's reaction to the message that it answers and return a receipt. Idempotent.
+
+        A message that allows it has `extra.can_react`. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown.
+        """
+        raise DeliveryRefused("cannot_react")
+
+    async def take_back(self, conversation: str, receipt: str) -> None:  # noqa: ARG002 - a network's own
+        """Delete one of our posts; a missing one is no error. Raises: as `react`."""
+        raise DeliveryRefused("cannot_take_back")
+
+    async def settles(self, conversation: str, receipt: str, card: Card) -> None:  # noqa: ARG002 - a network's own
+        """Put the verdict of `card` in place of its post's buttons; a missing one is no error. Raises: as `react`."""
+        return
+
+    async def transcribed(self, file: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a file of `extra.files` with what was `spoken` in it, once the network has it; else as it is.
+
+        Raises: DeliveryError, OSError, TimeoutError if the network cannot be asked.
+        """
+        return file
+
+    async def hold(self, perception: Perception, line: str) -> None:  # noqa: ARG002 - a network's own
+        """Show a line in the typing indicator until the reply comes. Never raises or waits for the network."""
+        return
+
+    async def answer(self, perception: Perception, text: str) -> None:  # noqa: ARG002 - a network's own
+        """Answer a command to the person who gave it, where possible to nobody else. Raises: DeliveryError, OSError."""
+        raise DeliveryRefused("cannot_answer")
+
+    async def tell(self, person: str, text: str) -> None:  # noqa: ARG002 - a network's own
+        """Send one line to a person in a direct message. Raises: DeliveryError, OSError, TimeoutError."""
+        raise DeliveryRefused("cannot_tell")
+
+    async def show_thought(self, thought: ShownThought) -> None:  # noqa: ARG002 - a network's own
+        """Show an owner a thought, folded, below what was said. Raises: DeliveryError, OSError."""
+        return
+
+    async def failed(self, perception: Perception, turn: str, failure: Failure) -> None:  # noqa: ARG002 - a network's own
+        """Tell the owner alone, at once, what keeps an answer from coming. Never raises and does not wait."""
+        return
+
+    async def name_of(self, person: str) -> str:  # noqa: ARG002 - a network's own
+        """Return the name that the network shows of a person; empty = none. Raises: DeliveryError, OSError."""
+        return ""
+
+    async def lacks(self, conversation: str) -> str:  # noqa: ARG002 - a network's own
+        """Return what keeps it from hearing a channel, for whoever wants us there; empty = nothing. Never raises."""
+        return ""
+
     async def close(self) -> None:
         """Stop listening; leave no task, socket or session. The task of `listen` is cancelled in any case."""
         return
@@ -244,7 +319,7 @@ class Adapter(PlainNetwork, Protocol):
     async def listen(self, accept: Accept) -> None:
         """Listen until closed. Raises: AdapterRefused if the network refuses us permanently.
 
-        Of an adapter that can also `log_in`, it may be cancelled and called again any number of times; speaking goes on
+        Of an adapter that `logs_in`, it may be cancelled and called again any number of times; speaking goes on
         before, between and after.
         """
 
@@ -275,126 +350,12 @@ class Fetched(Struct, frozen=True):
     media_type: str
 
 
-@runtime_checkable
-class Reacts(Protocol):
-    """Optional ability of an adapter: to react to a message. A message that allows it has `extra.can_react`."""
-
-    async def react(self, utterance: Utterance) -> str:
-        """Add the utterance's reaction to the message that it answers and return a receipt. Idempotent.
-
-        Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown.
-        """
-
-
-@runtime_checkable
-class FollowsSettings(Protocol):
-    """Optional ability of an adapter: to follow edits of the settings while it listens."""
-
-    def follow(self, config: Callable[[], Config]) -> None:
-        """Read the settings in force from `config`; called before `listen`."""
-
-
-@runtime_checkable
-class LogsIn(Protocol):
-    """Optional ability of an adapter: to speak in a process that does not listen."""
-
-    async def log_in(self) -> None:
-        """Become able to speak; try again while the network cannot be reached. Raises: AdapterRefused."""
-
-
-@runtime_checkable
-class Sees(Protocol):
-    """Optional ability of an adapter whose network lists no members: to tell what one person can see."""
-
-    async def sees(self, person: str, audiences: Sequence[str]) -> Sequence[str]:
-        """Return the ids of those shared audiences that a person can see now; doubtful ones are left out.
-
-        Raises: DeliveryError, OSError, TimeoutError if the network cannot be asked.
-        """
-
-
-@runtime_checkable
-class TakesBack(Protocol):
-    """Optional ability of an adapter: to delete its own posts."""
-
-    async def take_back(self, conversation: str, receipt: str) -> None:
-        """Delete one post; a missing one is no error. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
-
-
-@runtime_checkable
-class Settles(Protocol):
-    """Optional ability of an adapter: to put the verdict in place of a question's buttons, in a post of its own."""
-
-    async def settles(self, conversation: str, receipt: str, card: Card) -> None:
-        """Show the card with its `verdict`; a post that is gone is no error. Raises: DeliveryError, OSError."""
-
-
-@runtime_checkable
-class Transcribes(Protocol):
-    """Optional ability of an adapter whose network writes down what is spoken in a clip."""
-
-    async def transcribed(self, file: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a file of `extra.files` with what was `spoken` in it, once the network has it; else as it is.
-
-        Raises: DeliveryError, OSError, TimeoutError if the network cannot be asked.
-        """
-
-
-@runtime_checkable
-class Holds(Protocol):
-    """Optional ability of an adapter: to say, in its typing indicator only, that an answer takes a moment."""
-
-    async def hold(self, perception: Perception, line: str) -> None:
-        """Show a holding line in the indicator until the reply comes. Never raises or waits for the network."""
-
-
-@runtime_checkable
-class ShowsThoughts(Protocol):
-    """Optional ability of an adapter: to show an owner a thought, folded, in a direct message of theirs."""
-
-    async def show_thought(self, thought: ShownThought) -> None:
-        """Post it below what was said. Raises: DeliveryError, OSError."""
-
-
-@runtime_checkable
-class TellsPerson(Protocol):
-    """Optional ability of an adapter: to send a line to one person in a direct message, whatever the store's state."""
-
-    async def tell(self, person: str, text: str) -> None:
-        """Send one line. Raises: DeliveryError, OSError, TimeoutError."""
-
-
-@runtime_checkable
-class TellsFailure(Protocol):
-    """Optional ability of an adapter: to tell the owner alone, at once, what keeps an answer from coming."""
-
-    async def failed(self, perception: Perception, turn: str, failure: Failure) -> None:
-        """Show the owner what went wrong; whoever else listens is told nothing. Never raises and does not wait."""
-
-
-@runtime_checkable
-class NamesPerson(Protocol):
-    """An adapter that knows what its network calls a person."""
-
-    async def name_of(self, person: str) -> str:
-        """Return the name that the network shows of a person; empty = none. Raises: DeliveryError, OSError."""
-        ...
-
-
-async def shown_name(adapter: object, person: str) -> str:
+async def shown_name(adapter: Adapter | None, person: str) -> str:
     """Return the name that a network shows of a person; empty if it shows none, or cannot be asked now."""
-    if isinstance(adapter, NamesPerson):
+    if adapter:
         with suppress(DeliveryError, OSError, TimeoutError):
             return await adapter.name_of(person)
     return ""
-
-
-@runtime_checkable
-class TellsLacks(Protocol):
-    """Optional ability of an adapter: to say what keeps it from hearing a channel."""
-
-    async def lacks(self, conversation: str) -> str:
-        """Return the reason in words for the person who wants us there; empty = none known. Never raises."""
 
 
 async def nothing_missed() -> AsyncIterator[Swept]:

@@ -25,7 +25,7 @@ from claudius.errors import DeliveryLater, DeliveryRefused, DeliveryUnknown, Sto
 from claudius.foreign import unquoted
 from claudius.home import Home, write_private
 from claudius.proxies import proxy_of
-from claudius.runtime.adapter import Adapter, TellsPerson
+from claudius.runtime.adapter import Adapter
 from claudius.runtime.health import Health, Kind, Problem
 
 log = logging.getLogger(__name__)
@@ -182,7 +182,7 @@ class Alerts:
     async def _owners(self, heard: set[str]) -> set[str]:
         """Return one id of each owner: the first on a network that is heard, else the first that can be told at all."""
         chosen: dict[str, str] = {}
-        telling = [name for name, one in self._adapters.items() if isinstance(one, TellsPerson)]
+        telling = [name for name, one in self._adapters.items() if one.tells]
         reachable = [one for one in self._mind.config().owners if one.partition(":")[0] in telling]
         for person in sorted(reachable, key=lambda one: one.partition(":")[0] not in heard):
             ids = [person]
@@ -196,8 +196,7 @@ class Alerts:
         try:
             if to == WEBHOOK:
                 return await _post(webhook, alert.document(), self._mind.secrets) if webhook else True
-            adapter: object = self._adapters.get(to.partition(":")[0])
-            if isinstance(adapter, TellsPerson):
+            if adapter := self._adapters.get(to.partition(":")[0]):
                 await adapter.tell(to, blot(alert.text, self._mind.secrets))
         except (DeliveryRefused, DeliveryUnknown) as error:  # what may have arrived is not said twice
             log.warning("an owner was not told", extra={"person": to, "error": unquoted(error)})

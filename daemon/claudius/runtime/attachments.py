@@ -19,7 +19,7 @@ from claudius.foreign import unquoted
 from claudius.perception import MessageExtra, Perception
 from claudius.prompt import datamark, valid
 from claudius.provider import Image
-from claudius.runtime.adapter import Adapter, Transcribes
+from claudius.runtime.adapter import Adapter
 from claudius.runtime.documents import document_kind, document_text
 from claudius.runtime.transcription import MOST_BYTES as LONGEST_RECORDING
 from claudius.runtime.transcription import Transcribe
@@ -85,7 +85,7 @@ class _Reading(Struct):
             return {**file, "unread": "it could not be fetched"}
 
     async def _told(self, file: Mapping[str, Any]) -> Mapping[str, Any]:
-        if not file.get("is_awaited") or not isinstance(self.adapter, Transcribes):
+        if not file.get("is_awaited"):
             return file
         try:
             async with asyncio.timeout(FETCH_S):

@@ -26,7 +26,6 @@ from claudius.provider import Delta, Done, Event, ModelLimits, Provider, Request
 from claudius.runtime.access import Membership
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.control import ControlConnection
-from claudius.runtime.delivery import hold
 
 NAME: Final = "bridge"
 IDLE_S = 600.0
@@ -135,7 +134,7 @@ class Bridge:
 
         async def tell() -> None:
             if adapter:
-                await hold(adapter, perception, line)
+                await adapter.hold(perception, line)
 
         # with a slot of its own, for what is thought beside the turns asks a server that this turn does not need
         return replace(mind, provider=LentVoice(mind.provider, self, loan, pending, tell), slot=Slot())

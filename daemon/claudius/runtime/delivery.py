@@ -37,9 +37,9 @@ from claudius.memory.erasing import Posted
 from claudius.memory.inbox import Pending
 from claudius.memory.outbox import Delivery
 from claudius.memory.store import Store
-from claudius.perception import Kind, Origin, Perception, Place, private
+from claudius.perception import Kind, Origin, Place, private
 from claudius.runtime.access import is_owner
-from claudius.runtime.adapter import Adapter, Holds, Reacts, ShowsThoughts, TakesBack, shown_name
+from claudius.runtime.adapter import Adapter, shown_name
 from claudius.runtime.commands.words import is_direct
 from claudius.runtime.failures import AGAIN, Retry, backoff_s
 
@@ -60,13 +60,6 @@ class Stream:
             await self._mind.store.outbox.open_stream(self._utterance, self._mind.clock())
             self._is_open = True
         await self._adapter.show(self._utterance, text)
-
-
-async def hold(adapter: Adapter, perception: Perception, line: str) -> None:
-    """Show a holding line in the typing indicator, if the adapter supports it."""
-    holder: object = adapter
-    if isinstance(holder, Holds):
-        await holder.hold(perception, line)
 
 
 CAP_S = 300.0
@@ -199,12 +192,7 @@ async def _named(utterance: Utterance, adapter: Adapter) -> Utterance:
 
 
 async def _send(utterance: Utterance, adapter: Adapter) -> str:
-    if utterance.kind != "reaction":
-        return await adapter.speak(utterance)
-    reacting: object = adapter
-    if isinstance(reacting, Reacts):
-        return await reacting.react(utterance)
-    raise DeliveryRefused("cannot_react")
+    return await (adapter.react if utterance.kind == "reaction" else adapter.speak)(utterance)
 
 
 async def _settle(part: Delivery, post: Post, receipt: str) -> None:
@@ -223,12 +211,10 @@ async def _take_down(utterance: Utterance, post: Post, receipt: str) -> None:
     """Delete our own copy of a part, because another process was quicker: this one was paused for too long."""
     log.warning("a late copy is taken down", extra={"turn": utterance.turn})
     post.store.leases.tally.late += 1
-    taking: object = post.adapter
-    if isinstance(taking, TakesBack):
-        try:
-            await taking.take_back(utterance.conversation, receipt)
-        except DeliveryError as error:
-            log.error("a late copy stands", extra={"turn": utterance.turn, "error": unquoted(error)})  # noqa: TRY400 - no trace
+    try:
+        await post.adapter.take_back(utterance.conversation, receipt)
+    except DeliveryError as error:
+        log.error("a late copy stands", extra={"turn": utterance.turn, "error": unquoted(error)})  # noqa: TRY400 - no trace
 
 
 async def _wait(part: Delivery, post: Post, reason: str, wait_s: float, *, unknown: bool = False) -> Retry:
@@ -252,12 +238,10 @@ def _is_late(part: Delivery, post: Post) -> bool:
 
 async def show_thought(thought: ShownThought, adapter: Adapter) -> None:
     """Show an owner a thought, where the network can fold it; once, or not at all."""
-    showing: object = adapter
-    if isinstance(showing, ShowsThoughts):
-        try:
-            await showing.show_thought(thought)
-        except (DeliveryError, OSError) as error:
-            log.warning("a thought is not shown", extra={"turn": thought.turn, "error": unquoted(error)})
+    try:
+        await adapter.show_thought(thought)
+    except (DeliveryError, OSError) as error:
+        log.warning("a thought is not shown", extra={"turn": thought.turn, "error": unquoted(error)})
 
 
 class Retraction:
@@ -298,8 +282,8 @@ class Retraction:
             log.warning("a reply could not be taken down", extra={"key": key, "error": unquoted(error)})
 
     async def _is_taken_back(self, conversation: str, receipt: str) -> bool:
-        adapter: object = self._adapters.get(Place.of(conversation).network)
-        if not isinstance(adapter, TakesBack):
+        adapter = self._adapters.get(Place.of(conversation).network)
+        if adapter is None:
             return False
         try:
             await adapter.take_back(conversation, receipt)

@@ -28,11 +28,11 @@ from claudius.memory.archive import Archive
 from claudius.memory.inbox import Pending
 from claudius.perception import Kind, MessageExtra, Origin, Perception, Place, ToolExtra, is_terminal
 from claudius.runtime.access import Membership
-from claudius.runtime.adapter import Adapter, TellsFailure
+from claudius.runtime.adapter import Adapter
 from claudius.runtime.attachments import Attachments
 from claudius.runtime.background_services import BackgroundServices
 from claudius.runtime.bridge import Bridge
-from claudius.runtime.delivery import Post, Stream, deliver, hold, is_still_chosen, show_thought, thought_to_show
+from claudius.runtime.delivery import Post, Stream, deliver, is_still_chosen, show_thought, thought_to_show
 from claudius.runtime.failures import AGAIN, Apologise, Retry, decide, patience_s, patient
 from claudius.runtime.hands import ToolRunner
 from claudius.runtime.lane import BrokenOff, Lane, goes_on, next_turn
@@ -391,9 +391,8 @@ class Lanes:
         if lane.told != (pending.turn, failure):
             lane.told = pending.turn, failure
             mind.store.inbox.failing(pending.turn, failure.kept)
-            adapter: object = lane.adapter
-            if isinstance(adapter, TellsFailure):
-                await adapter.failed(pending.perception, pending.turn, failure)
+            if lane.adapter:
+                await lane.adapter.failed(pending.perception, pending.turn, failure)
         return failure
 
     def _surface(self, lane: Lane, pending: Pending, hearing: Arrivals) -> Surface:
@@ -410,16 +409,16 @@ class Lanes:
         return Surface(
             show=Stream(pending, adapter, mind) if is_streamed and not self._share.is_doubtful else None,
             post_chars=adapter.post_chars,
-            is_plain=getattr(adapter, "is_plain", False),
-            introduces=getattr(adapter, "introduces", False),
-            hold=partial(hold, adapter, perception),
+            is_plain=adapter.is_plain,
+            introduces=adapter.introduces,
+            hold=partial(adapter.hold, perception),
             files=Attachments(adapter, transcribe, sees=bool(getattr(mind.provider, "sees", False)))
             if any(files)
             else None,
             around=around,
             begin_thinking=partial(lane.sign, perception),
             tell=partial(self._tell, lane, pending),
-            read=partial(hold, adapter, perception) if is_terminal(perception.conversation) else None,
+            read=partial(adapter.hold, perception) if is_terminal(perception.conversation) else None,
             hearing=hearing,
             is_open=goes_on(pending.perceptions, mind),
             waiting=waiting,

@@ -18,7 +18,7 @@ from claudius.cognition.mind import Mind
 from claudius.errors import AdapterRefused, ClaudiusError, DeliveryError, StoreError, StoreFull
 from claudius.foreign import unquoted
 from claudius.memory.database import EVERY_NETWORK
-from claudius.runtime.adapter import Adapter, FollowsSettings, Gap, LogsIn
+from claudius.runtime.adapter import Adapter, Gap
 from claudius.runtime.health import Hearing
 from claudius.runtime.intake import Intake
 from claudius.runtime.lanes import Lanes
@@ -148,17 +148,16 @@ class Networks:
     def open(self) -> None:
         """Listen on each network; the lanes of a distant one wait until its missed messages are read."""
         for name, adapter in self._adapters.items():
-            if isinstance(adapter, FollowsSettings):
-                adapter.follow(self._mind.config)
+            adapter.follow(self._mind.config)
             if name not in self._distant:
                 self._tasks.append(asyncio.create_task(self._listen(adapter), name=f"listen {name}"))
                 continue
-            places = getattr(adapter, "places", 1)
+            places = adapter.places
             if self._hold_back:
                 adapter.link.listeners = places
             if self._hold_back and places > 1:
                 adapter.link.was_alone = partial(self._roles.was_alone, f"listen/{name}")
-            if self._hold_back and isinstance(adapter, LogsIn):
+            if self._hold_back and adapter.logs_in:
                 self._tasks.append(asyncio.create_task(self._persist(adapter, adapter.log_in), name=f"log in {name}"))
             self._roles.add(Role(f"listen/{name}", partial(self._hear, adapter), places))
 
@@ -168,13 +167,12 @@ class Networks:
         return [
             name
             for name, adapter in self._adapters.items()
-            if name in self._sweepers
-            or (isinstance(adapter, LogsIn) if name in self._distant else not self.is_local(name))
+            if name in self._sweepers or (adapter.logs_in if name in self._distant else not self.is_local(name))
         ]
 
     def is_local(self, network: str) -> bool:
         """Return whether only whoever uses this machine hears a network."""
-        return bool(getattr(self._adapters.get(network), "is_local", False))
+        return (adapter := self._adapters.get(network)) is not None and adapter.is_local
 
     async def tried(self) -> None:
         """Return once each is connected, refused, or known to be retried later."""

@@ -153,7 +153,7 @@ class Server:
             self._failed,
             self._takes,
             is_paused=lambda: mind.config().runtime.paused,
-            local={PEER, *(name for name, one in adapters.items() if getattr(one, "is_local", False))},
+            local={PEER, *(name for name, one in adapters.items() if one.is_local)},
             let_go=self._forgetting.let_go,
         )
         self._networks = Networks(

@@ -13,7 +13,7 @@ from uuid import uuid4
 from claudius.errors import DeliveryError
 from claudius.intent import Utterance
 from claudius.perception import Kind, MessageExtra, Perception, Place, private, shared
-from claudius.runtime.adapter import Accept, Fetched, Gap, Link, Swept
+from claudius.runtime.adapter import Accept, Fetched, Gap, Link, PlainNetwork, Swept
 from claudius.shown import Quoted
 
 NETWORK = "rehearsal"
@@ -30,10 +30,11 @@ class Visible:
 
 
 @dataclass(slots=True)
-class RehearsalAdapter:
+class RehearsalAdapter(PlainNetwork):
     """An in-memory network. `faults` are raised by the next sends, in order; `applied` says whether they arrived."""
 
     name: str = NETWORK
+    tells: bool = True
     places: int = 10
     post_chars: int | None = None
     appears_s: float = 0.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from claudius.errors import DeliveryLater, DeliveryUnknown
 from claudius.intent import Utterance
 from claudius.perception import DeleteExtra, EditExtra, Kind, Perception, amended_key, private, shared
-from claudius.runtime.adapter import Accept, Fetched, Gap, Link, Swept
+from claudius.runtime.adapter import Accept, Gap, PlainAdapter, Swept
 from lab.oracle import Posted, Visible, World
 
 NETWORK = "simulated"
@@ -106,7 +106,7 @@ class Town(Struct):
         )
         self.said.append(perception)
         if self.ears:
-            self.ears.tell(perception)
+            self.ears.bring(perception)
 
     def change(self, number: int, text: str, now_s: float) -> None:
         """Have a person put the n-th word right, or take it down where `text` is empty."""
@@ -131,7 +131,7 @@ class Town(Struct):
         )
         self.second_thoughts.append(change)
         if self.ears:
-            self.ears.tell(change)
+            self.ears.bring(change)
 
     def edit(self, number: int, at: float, now_s: float) -> None:
         """Have a hand write into a portrait, if there is one: the file that stands at this part of the list."""
@@ -159,7 +159,7 @@ class Town(Struct):
             owes=False,
         )
         if self.ears:
-            self.ears.tell(joined)
+            self.ears.bring(joined)
 
     def settle(self, change: Perception) -> None:
         """Remember the newest change of each message that the soul has acknowledged."""
@@ -213,21 +213,17 @@ class Town(Struct):
         return World(posted=posted, visible=self.posts, by_hand=self.by_hand, head=head)
 
 
-class TownAdapter(Struct):
-    """One process's door to the town."""
+class TownAdapter(PlainAdapter):
+    """One process's door to the town, which needs nothing in order to speak."""
 
-    town: Town
-    now: Callable[[], float]
-    name: str = NETWORK
-    post_chars: int | None = None
-    appears_s: float = APPEARS_S
-    link: Link = field(default_factory=Link)
-    _accept: Accept | None = None
-    _loop: Any = None
-    _bringing: set[asyncio.Task[None]] = field(default_factory=set)
+    name, appears_s, logs_in = NETWORK, APPEARS_S, True
 
-    async def log_in(self) -> None:
-        """Need nothing in order to speak."""
+    def __init__(self, town: Town, now: Callable[[], float]) -> None:
+        super().__init__()
+        self.town, self.now = town, now
+        self._accept: Accept | None = None
+        self._loop: Any = None
+        self._bringing: set[asyncio.Task[None]] = set()
 
     async def listen(self, accept: Accept) -> None:
         """Hear until closed; sometimes the connection breaks, and what is said meanwhile is not brought."""
@@ -241,7 +237,7 @@ class TownAdapter(Struct):
             self.link.down("the connection broke")
             await asyncio.sleep(self.town.chance.uniform(0.1, 90.0))
 
-    def tell(self, perception: Perception) -> None:
+    def bring(self, perception: Perception) -> None:
         """Bring an event: soon, late, twice, or not at all."""
         moods, yes = self.town.moods, self.town.one_in_hundred
         if yes(moods.loses):
@@ -315,28 +311,6 @@ class TownAdapter(Struct):
             unread = tuple(replace(one) for one in here if one.position > mark and one.at >= gap.since)
             yield Swept(channel=name, perceptions=unread, position=here[-1].position if here else mark or BEFORE_ALL)
         yield Swept(channel=WORKSPACE, perceptions=(), position=everything)
-
-    async def working(self, perception: Perception, *, on: bool) -> None:
-        """Show no sign."""
-
-    def streams(self, perception: Perception) -> bool:  # noqa: ARG002 - the door's
-        """Let no one watch."""
-        return False
-
-    async def show(self, utterance: Utterance, text: str) -> None:
-        """Let no one watch."""
-
-    async def context(self, perception: Perception, most: int) -> Sequence[Perception]:  # noqa: ARG002 - the door's
-        """Know nothing of before."""
-        return ()
-
-    async def fetch(self, file: Mapping[str, Any], most_bytes: int) -> Fetched:  # noqa: ARG002 - the door's
-        """Hold no files."""
-        raise FileNotFoundError("nobody shows files in this town")
-
-    async def members(self, audience: str) -> Sequence[str] | None:  # noqa: ARG002 - the door's
-        """Know no one."""
-        return None
 
     async def close(self) -> None:
         """Hear nothing more."""

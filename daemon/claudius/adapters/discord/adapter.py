@@ -26,7 +26,7 @@ from claudius.adapters.chat_adapter import (
     until,
 )
 from claudius.adapters.discord.api_errors import FAILURES, classify, refusal
-from claudius.adapters.discord.commands import Tree, answer, ask, show_thought, tell_person
+from claudius.adapters.discord.commands import DiscordTeller, Tree, ask
 from claudius.adapters.discord.gateway import (
     GREETINGS,
     HEARD,
@@ -57,11 +57,9 @@ from claudius.adapters.incoming import Ignored
 from claudius.config.schema import Config
 from claudius.errors import AdapterRefused, ClaudiusError, OverBudget
 from claudius.foreign import unquoted
-from claudius.intent import ShownThought
-from claudius.perception import Kind, Perception
+from claudius.perception import Kind
 from claudius.runtime.adapter import Accept, Fetched
 from claudius.runtime.commands.words import decision
-from claudius.tool import Card
 
 log = logging.getLogger(__name__)
 
@@ -80,9 +78,6 @@ class DiscordOptions(Struct, frozen=True):
 class _Session(ChatSession, frozen=True):
     """The parts that exist while one client is logged in."""
 
-    poster: DiscordPoster
-    history: DiscordHistory
-    indicators: DiscordTypingIndicators
     gateway: Gateway
     us: DiscordBot
     visibility: ChannelVisibility
@@ -95,6 +90,8 @@ class DiscordAdapter(ChatAdapter[_Session]):
     name = NETWORK
     post_chars: int | None = 2000
     is_plain = introduces = True
+    lists_members = False
+    """Without the members intent, Discord does not list who can see a channel."""
     appears_s = 0.0
     """A part that was not found may be posted again at once: the nonce prevents a duplicate."""
 
@@ -174,6 +171,7 @@ class DiscordAdapter(ChatAdapter[_Session]):
             poster=DiscordPoster(gateway, us, self._places, self._clock, self._timings.send_s),
             history=DiscordHistory(gateway, us, self._people, self._places, self._reached),
             indicators=DiscordTypingIndicators(gateway, self._places, is_shown=self._options.is_typing_shown),
+            teller=DiscordTeller(gateway),
             visibility=ChannelVisibility(gateway),
             tree=Tree(gateway, partial(self._receive, self._ask)),
         )
@@ -215,22 +213,6 @@ class DiscordAdapter(ChatAdapter[_Session]):
         pressed = PRESSED.fullmatch(str(facts.get("custom_id")))
         if pressed:
             await self._ask(interaction, decision(pressed[1], pressed[2]), inside, accept)
-
-    async def settles(self, conversation: str, receipt: str, card: Card) -> None:
-        """Put the verdict in place of a question's buttons. Raises: as `speak`."""
-        await self._in().poster.settles(conversation, receipt, card)
-
-    async def answer(self, perception: Perception, text: str) -> None:
-        """Answer a command so that only the person who gave it sees the answer. Raises: DeliveryError."""
-        await answer(perception, text, self._in().gateway)
-
-    async def tell(self, person: str, text: str) -> None:
-        """Send one line to a person in a direct message. Raises: DeliveryError."""
-        await tell_person(person, text, self._in().gateway)
-
-    async def show_thought(self, thought: ShownThought) -> None:
-        """Post a thought as a spoiler, below what was said. Raises: DeliveryError."""
-        await show_thought(thought, self._in().gateway)
 
     async def _receive(self, hear: Callable[..., Awaitable[None]], *event: Any) -> None:
         """Process one event. A message that cannot be stored is looked for in the history again.
@@ -286,10 +268,6 @@ class DiscordAdapter(ChatAdapter[_Session]):
         for perception in await heeded(change, where, inside.us, know, self._clock()):
             await accept(perception)
 
-    async def take_back(self, conversation: str, receipt: str) -> None:
-        """Delete one of our posts; a missing one is no error. Raises: as `speak`."""
-        await self._in().poster.take_back(conversation, receipt)
-
     async def fetch(self, file: Mapping[str, Any], most_bytes: int) -> Fetched:
         """Return a file of a message.
 
@@ -297,7 +275,6 @@ class DiscordAdapter(ChatAdapter[_Session]):
         """
         return await fetch(self._in().gateway, self._options.api_url, file, most_bytes)
 
-    # without the members intent, Discord does not list who can see a channel: `members` is that of a plain network
     async def sees(self, person: str, audiences: Sequence[str]) -> Sequence[str]:
         """Return those of these channels that a person can see now. Raises: DeliveryLater while nobody is logged in."""
         return await self._in().visibility.seen(person, audiences)

@@ -33,8 +33,6 @@ log = logging.getLogger(__name__)
 POST_CHARS, MOST_POSTS = 2000, 4
 PROMISE_S = 3.0
 """How long Discord waits for the promise of an answer."""
-RESTS_S = (1.0, 3.0)
-"""Pauses between the attempts of a post whose outcome is unknown."""
 ELSEWHERE = ("stop", "home")
 """Words that are no subcommand: the one is obeyed at once, where it is said, the other belongs to Slack."""
 NOT_HERE = "I may not talk with you here."
@@ -205,70 +203,77 @@ def perceive_command(interaction: discord.Interaction, text: str, where: Where, 
     )
 
 
-async def answer(perception: Perception, text: str, client: discord.Client) -> None:
-    """Answer where only the person who asked sees it: in place or by direct message. Raises: DeliveryError."""
-    _, parts = in_posts(text, POST_CHARS, MOST_POSTS)
-    quiet: dict[str, Any] = {"allowed_mentions": discord.AllowedMentions.none(), "suppress_embeds": True}
-    try:
-        said = await _in_place(perception, parts, quiet, client)
-        if said == len(parts):
-            return
-        place = Place.of(perception.conversation)
-        channel: discord.abc.Messageable
-        if place.workspace == DIRECT:
-            channel = client.get_partial_messageable(int(place.channel))
-        else:
-            channel = await client.create_dm(discord.Object(int(perception.person.rpartition(":")[2])))
-        for number, part in enumerate(parts[said:], said):
-            await _post(channel, part, nonce(str(uuid5(NAMESPACE_URL, f"{perception.key} {number}"))), quiet)
-    except FAILURES as error:
-        raise classify(error) from error
-
-
-async def tell_person(person: str, text: str, client: discord.Client) -> None:
-    """Send a line to one person in a direct message. Raises: DeliveryError."""
-    try:
-        channel = await client.create_dm(discord.Object(int(person.rpartition(":")[2])))
-        once = nonce(str(uuid5(NAMESPACE_URL, f"{person} {text}")))
-        await _post(channel, text, once, {"allowed_mentions": discord.AllowedMentions.none(), "suppress_embeds": True})
-    except FAILURES as error:
-        raise classify(error) from error
-
-
-async def show_thought(thought: ShownThought, client: discord.Client) -> None:
-    """Post a thought as a spoiler in small print to its owner, in their direct messages. Raises: DeliveryError."""
-    shown = _MARKS.sub(r"\\\1", " ".join(thought.text.split())[:SPOILER_CHARS])
-    await tell_person(thought.person, f"-# ||\N{THOUGHT BALLOON} {shown}||", client)
-
-
+RESTS_S = (1.0, 3.0)
+"""Pauses between the attempts of a post whose outcome is unknown."""
 SPOILER_CHARS = 900
 """Each may need a mark before it, and a post holds 2,000."""
 _MARKS = re.compile(r"([\\*`_~|])")
+_QUIET: dict[str, Any] = {"allowed_mentions": discord.AllowedMentions.none(), "suppress_embeds": True}
 
 
-async def _in_place(perception: Perception, parts: Sequence[str], quiet: Mapping[str, Any], client: Any) -> int:
-    """Answer where a command was given. Returns how many parts were accepted there: none after fifteen minutes."""
-    own = perception.extra.own
-    if not own.get("token"):
-        return 0
-    ours: Any = {"id": own.get("application", ""), "type": 3, "token": own["token"]}
-    hook = discord.Webhook.from_state(data=ours, state=client._connection)  # noqa: SLF001 - as the library does for its own
-    for number, part in enumerate(parts):
+class DiscordTeller:
+    """Tells one person something: the answer to a command, a line, a thought."""
+
+    def __init__(self, client: discord.Client) -> None:
+        self._client = client
+
+    async def answer(self, perception: Perception, text: str) -> None:
+        """Answer where only the person who asked sees it: in place or by direct message. Raises: DeliveryError."""
+        _, parts = in_posts(text, POST_CHARS, MOST_POSTS)
         try:
-            await hook.send(part, ephemeral=True, **quiet)
-        except discord.HTTPException as error:
-            log.info("not answered in place", extra={"key": perception.key, "error": unquoted(error)})
-            return number
-    return len(parts)
+            said = await self._in_place(perception, parts)
+            if said == len(parts):
+                return
+            place = Place.of(perception.conversation)
+            channel: discord.abc.Messageable
+            if place.workspace == DIRECT:
+                channel = self._client.get_partial_messageable(int(place.channel))
+            else:
+                channel = await self._direct(perception.person)
+            for number, part in enumerate(parts[said:], said):
+                await _post(channel, part, f"{perception.key} {number}")
+        except FAILURES as error:
+            raise classify(error) from error
+
+    async def tell(self, person: str, text: str) -> None:
+        """Send a line to one person in a direct message. Raises: DeliveryError."""
+        try:
+            await _post(await self._direct(person), text, f"{person} {text}")
+        except FAILURES as error:
+            raise classify(error) from error
+
+    async def show_thought(self, thought: ShownThought) -> None:
+        """Post a thought as a spoiler in small print to its owner, in their direct messages. Raises: DeliveryError."""
+        shown = _MARKS.sub(r"\\\1", " ".join(thought.text.split())[:SPOILER_CHARS])
+        await self.tell(thought.person, f"-# ||\N{THOUGHT BALLOON} {shown}||")
+
+    async def _direct(self, person: str) -> discord.DMChannel:
+        return await self._client.create_dm(discord.Object(int(person.rpartition(":")[2])))
+
+    async def _in_place(self, perception: Perception, parts: Sequence[str]) -> int:
+        """Answer where a command was given. Returns how many parts were accepted: none after fifteen minutes."""
+        own = perception.extra.own
+        if not own.get("token"):
+            return 0
+        ours: Any = {"id": own.get("application", ""), "type": 3, "token": own["token"]}
+        hook = discord.Webhook.from_state(data=ours, state=self._client._connection)  # noqa: SLF001 - as the library does for its own
+        for number, part in enumerate(parts):
+            try:
+                await hook.send(part, ephemeral=True, **_QUIET)
+            except discord.HTTPException as error:
+                log.info("not answered in place", extra={"key": perception.key, "error": unquoted(error)})
+                return number
+        return len(parts)
 
 
-async def _post(channel: Any, part: str, once: str, quiet: Mapping[str, Any]) -> None:
+async def _post(channel: discord.abc.Messageable, part: str, once: str) -> None:
     """Post one part, repeating it under the same nonce while the outcome is unknown. Raises what an API call raises."""
-    for rest_s in RESTS_S:
+    for rest_s in (*RESTS_S, None):
         try:
-            await channel.send(part, nonce=once, **quiet)
+            await channel.send(part, nonce=nonce(str(uuid5(NAMESPACE_URL, once))), **_QUIET)
         except ConnectionError:
+            if rest_s is None:
+                raise
             await asyncio.sleep(rest_s)
         else:
             return
-    await channel.send(part, nonce=once, **quiet)

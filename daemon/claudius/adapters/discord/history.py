@@ -10,11 +10,12 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
+from functools import partial
 
 import discord
 from msgspec.structs import replace
 
-from claudius.adapters.caches import MarkedChannel, Reached, marked_channels
+from claudius.adapters.caches import MarkedChannel, Reached, marked_channels, swept
 from claudius.adapters.discord.api_errors import FAILURES, classify
 from claudius.adapters.discord.gateway import Gateway
 from claudius.adapters.discord.incoming import (
@@ -33,7 +34,7 @@ from claudius.adapters.discord.incoming import (
 )
 from claudius.adapters.discord.people import DiscordPeople
 from claudius.adapters.incoming import MISREAD
-from claudius.errors import DeliveryRefused, DeliveryUnknown
+from claudius.errors import DeliveryRefused
 from claudius.foreign import unquoted
 from claudius.perception import Perception, Place
 from claudius.runtime.adapter import Gap, Swept
@@ -75,19 +76,8 @@ class DiscordHistory:
         lost = {channel: _before(first) for channel, first in self._reached.lost.items()}
         gap = replace(gap, marks=lost | {name: min(mark, lost.get(name, mark)) for name, mark in gap.marks.items()})
         heard = [one for one in marked_channels(gap) if one.workspace == DIRECT or self._people.hears(one.workspace)]
-        misread: DeliveryUnknown | None = None
-        for channel in (*heard, *self._unmarked(gap)):
-            try:
-                async for swept in self._sweep(channel, since):
-                    yield swept
-            except DeliveryRefused as error:
-                log.warning("a channel cannot be read", extra={"channel": channel.channel, "code": error.code})
-            except DeliveryUnknown as error:
-                if not isinstance(error.__cause__, MISREAD):
-                    raise
-                misread = error  # the other channels are still read
-        if misread:
-            raise misread
+        async for one in swept((*heard, *self._unmarked(gap)), partial(self._sweep, since=since)):
+            yield one
 
     async def before(self, perception: Perception, most: int) -> Sequence[Perception]:
         """Return the first message of a perception's thread and the latest ones before it, oldest first.

@@ -21,6 +21,7 @@ import discord
 from msgspec.structs import replace
 
 from claudius.adapters.caches import keep
+from claudius.adapters.chat_adapter import Indicator, TypingIndicators, either
 from claudius.adapters.discord.api_errors import (
     FAILURES,
     MISSING_ACCESS,
@@ -306,40 +307,18 @@ def _guild(place: Place) -> int | None:
 REFRESH_S = 8.0
 
 
-class DiscordTypingIndicators:
-    """The typing indicators of one client, one per conversation, each in its own task so that nobody waits for it."""
+class DiscordTypingIndicators(TypingIndicators):
+    """The typing indicators of one client."""
 
     def __init__(self, client: discord.Client, places: KnownChannels, *, is_shown: bool) -> None:
         """Show nothing at all unless `is_shown`."""
+        super().__init__()
         self._client, self._places, self._is_shown = client, places, is_shown
-        self._shown: dict[str, asyncio.Task[None]] = {}
 
-    def show(self, perception: Perception) -> None:
-        """Show the indicator in a perception's conversation until `hide`."""
-        self.hide(perception)
-        if self._is_shown:
-            conversation = perception.conversation
-            work = self._indicate(Place.of(conversation), perception.key.removeprefix(f"{NETWORK}:"))
-            self._shown[conversation] = task = asyncio.create_task(work, name=f"typing indicator {conversation}")
-            task.add_done_callback(lambda ended: self._gone(conversation, ended))
-
-    def hide(self, perception: Perception) -> None:
-        """Stop showing the indicator in a perception's conversation."""
-        if task := self._shown.pop(perception.conversation, None):
-            task.cancel()
-
-    async def close(self) -> None:
-        """Cancel the task of every indicator, and wait until they have ended."""
-        tasks = list(self._shown.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    def _gone(self, conversation: str, task: asyncio.Task[None]) -> None:
-        if self._shown.get(conversation) is task:
-            del self._shown[conversation]
-
-    async def _indicate(self, place: Place, message: str) -> None:
+    async def _indicate(self, perception: Perception, shown: Indicator) -> None:
+        if not self._is_shown:
+            return
+        place, message = Place.of(perception.conversation), perception.key.removeprefix(f"{NETWORK}:")
         # The reply may open a thread that does not exist yet, so the indicator is shown where the message is.
         is_there = place.thread and (
             place.thread in self._places.opened
@@ -348,8 +327,11 @@ class DiscordTypingIndicators:
         )
         target = int(place.thread if is_there else place.channel)
         try:
-            while True:
-                await self._client.http.send_typing(target)
-                await asyncio.sleep(REFRESH_S)
+            await either(self._type(target), shown.over.wait(), "typing")  # none is sent after the reply
         except FAILURES as error:
             log.info("no typing indicator", extra={"channel": target, "error": unquoted(error)})
+
+    async def _type(self, target: int) -> None:
+        while True:
+            await self._client.http.send_typing(target)
+            await asyncio.sleep(REFRESH_S)

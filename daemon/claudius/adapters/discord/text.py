@@ -14,7 +14,7 @@ from typing import Any
 import discord
 
 from claudius.adapters.discord.api_errors import FAILURES
-from claudius.adapters.incoming import MentionSyntax, download, hosts_of
+from claudius.adapters.incoming import MentionSyntax, download, hosts_of, unfetched
 from claudius.runtime.adapter import Fetched
 
 KNOWN: Mapping[str, Collection[str]] = {"discord.com": ("cdn.discordapp.com", "media.discordapp.net")}
@@ -23,15 +23,11 @@ KNOWN: Mapping[str, Collection[str]] = {"discord.com": ("cdn.discordapp.com", "m
 async def fetch(client: discord.Client, api_url: str, file: Mapping[str, Any], most_bytes: int) -> Fetched:
     """Return a file that a message named. Raises: ValueError, OSError."""
     hosts = hosts_of(api_url, KNOWN)
-    try:
+    with unfetched(*FAILURES):
         try:
             content, _ = await download(str(file.get("url")), most_bytes, hosts)
         except FileNotFoundError:
             content, _ = await download(await _anew(client, file), most_bytes, hosts)
-    except ValueError:  # it is too large
-        raise
-    except FAILURES as error:
-        raise error if isinstance(error, OSError) else ConnectionError(type(error).__name__) from error
     return Fetched(content, str(file.get("name")), f"{file.get('type')};{file.get('with', '')}")
 
 

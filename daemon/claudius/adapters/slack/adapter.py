@@ -24,15 +24,7 @@ from claudius.adapters.chat_adapter import (
     until,
 )
 from claudius.adapters.incoming import Ignored
-from claudius.adapters.slack.commands import (
-    HOME_OPENED,
-    answer,
-    asked_by,
-    commanded,
-    is_decision,
-    show_thought,
-    tell_person,
-)
+from claudius.adapters.slack.commands import HOME_OPENED, SlackTeller, asked_by, commanded, is_decision
 from claudius.adapters.slack.connection import (
     BOT_TOKEN,
     SlackProbe,
@@ -63,10 +55,8 @@ from claudius.adapters.slack.text import MENTIONS, fetch, transcribed
 from claudius.adapters.slack.web_api import web_client
 from claudius.errors import AdapterRefused, ClaudiusError, OverBudget
 from claudius.foreign import unquoted
-from claudius.intent import ShownThought
 from claudius.perception import Kind, Perception, Place, Standing
 from claudius.runtime.adapter import Accept, Fetched
-from claudius.tool import Card
 
 log = logging.getLogger(__name__)
 
@@ -84,9 +74,6 @@ class SlackOptions(Struct, frozen=True):
 class _Session(ChatSession, frozen=True):
     """The parts that exist once Slack has told who we are."""
 
-    poster: SlackPoster
-    history: SlackHistory
-    indicators: SlackTypingIndicators
     client: AsyncWebClient
     us: SlackBot
     people: SlackPeople
@@ -158,6 +145,7 @@ class SlackAdapter(ChatAdapter[_Session]):
                 poster=SlackPoster(client, us, self._reached),
                 history=SlackHistory(client, us, people, self._reached),
                 indicators=SlackTypingIndicators(client, self._options.status),
+                teller=SlackTeller(client),
                 probe=SlackProbe(client, us, self._reached, self._timings, self.link),
             )
         return self._inside
@@ -247,34 +235,6 @@ class SlackAdapter(ChatAdapter[_Session]):
         self._hearing.discard(task)
         if not task.cancelled() and (error := task.exception()):
             log.warning("a press is lost: it shows nothing, and may be made again", extra={"error": unquoted(error)})
-
-    async def settles(self, conversation: str, receipt: str, card: Card) -> None:
-        """Put the verdict in place of a question's buttons. Raises: as `speak`."""
-        await self._in().poster.settles(Place.of(conversation).channel, receipt, card)
-
-    async def answer(self, perception: Perception, text: str) -> None:
-        """Answer a command, where Slack allows it so that only the person who gave it sees it.
-
-        Raises: DeliveryError, OSError.
-        """
-        await answer(perception, text, self._in().client)
-
-    async def tell(self, person: str, text: str) -> None:
-        """Send one line to a person in a direct message. Raises: DeliveryError."""
-        await tell_person(person, text, self._in().client)
-
-    async def show_thought(self, thought: ShownThought) -> None:
-        """Post a thought as small print, below what was said. Raises: DeliveryError."""
-        await show_thought(thought, self._in().client)
-
-    async def take_back(self, conversation: str, receipt: str) -> None:
-        """Delete one of our posts; a missing one is no error. Raises: as `speak`."""
-        await self._in().poster.take_back(Place.of(conversation).channel, receipt)
-
-    async def hold(self, perception: Perception, line: str) -> None:
-        """Show a line in the typing indicator, saying that this takes a moment. Slack is called in a separate task."""
-        if self._inside and not self._over.is_set():
-            self._inside.indicators.hold(perception, line)
 
     async def fetch(self, file: Mapping[str, Any], most_bytes: int) -> Fetched:
         """Return a file of a message.

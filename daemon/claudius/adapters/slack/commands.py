@@ -113,84 +113,86 @@ def _asked(body: Mapping[str, Any], person: str) -> tuple[str, str, str]:
     return "", "", ""
 
 
-async def answer(perception: Perception, text: str, client: AsyncWebClient) -> None:
-    """Answer where the command was given, so that nobody else sees the answer. Raises: DeliveryError, OSError."""
-    user = perception.person.rpartition(":")[2]
-    if perception.extra.own.get("home"):
-        _, parts = in_posts(text, POST_CHARS, MOST_SECTIONS)
-        is_asked = "forget me yes" in text
-        button = {
-            "type": "button",
-            "style": "danger",
-            "action_id": "forget_me_yes" if is_asked else "forget_me",
-            "text": {"type": "plain_text", "text": "Yes, forget me" if is_asked else "Forget me"},
-        }
-        sections = [{"type": "section", "text": {"type": "mrkdwn", "text": _marked(part)}} for part in parts]
-        view = {"type": "home", "blocks": [*sections, {"type": "actions", "elements": [button]}]}
-        await _call(client, "views_publish", user_id=user, view=view)
-        return
-    _, parts = in_posts(text, POST_CHARS, MOST_POSTS)
-    for part in parts:
-        await _say(client, perception, user, _marked(part))
-
-
 def _marked(text: str) -> str:
     """Return our own answer in Slack's format; the mark of a channel is shown as its name. Pure."""
     return _CHANNEL.sub(r"<#\1>", mrkdwn(text))
 
 
-async def tell_person(person: str, text: str, client: AsyncWebClient) -> None:
-    """Send a line to one person in a direct message. Raises: DeliveryError."""
-    user = person.rpartition(":")[2]
-    await _call(client, "chat_postMessage", channel=user, text=mrkdwn(text), unfurl_links=False, unfurl_media=False)
+def _posted(conversation: str, text: str) -> dict[str, Any]:
+    """Return where a text is posted: in the conversation's channel, and in its thread if it has one. Pure."""
+    place = Place.of(conversation)
+    thread = {"thread_ts": place.thread} if place.thread else {}
+    return {"channel": place.channel, "text": text, **thread}
 
 
-async def show_thought(thought: ShownThought, client: AsyncWebClient) -> None:
-    """Post a thought as a context block of plain text, which pings nobody and links nothing. Raises: DeliveryError."""
-    place = Place.of(thought.conversation)
-    element = {"type": "plain_text", "text": f"\N{THOUGHT BALLOON} {thought.text}", "emoji": False}
-    post: dict[str, Any] = {"channel": place.channel, "text": "\N{THOUGHT BALLOON}"}
-    if place.thread:
-        post["thread_ts"] = place.thread
-    await _call(client, "chat_postMessage", **post, blocks=[{"type": "context", "elements": [element]}])
+class SlackTeller:
+    """Tells one person something: the answer to a command, a line, a thought."""
 
+    def __init__(self, client: AsyncWebClient) -> None:
+        self._client = client
 
-async def _say(client: AsyncWebClient, perception: Perception, user: str, text: str) -> None:
-    reply = {"response_type": "ephemeral", "replace_original": False, "text": text}
-    url = perception.extra.own.get("response_url")
-    if url and await _respond(client, url, reply):
-        return
-    place = Place.of(given_in(perception))
-    post: dict[str, Any] = {"channel": place.channel, "text": text}
-    if place.thread:
-        post["thread_ts"] = place.thread
-    if isinstance(perception.extra, CommandExtra) and perception.extra.is_public:
-        try:
-            await _call(client, "chat_postEphemeral", user=user, **post)
-        except DeliveryRefused as error:
-            log.info("answered directly", extra={"code": error.code})
-            post = {"channel": user, "text": text}  # the direct messages with this user
-        else:
+    async def answer(self, perception: Perception, text: str) -> None:
+        """Answer where the command was given, so that nobody else sees the answer. Raises: DeliveryError, OSError."""
+        user = perception.person.rpartition(":")[2]
+        if perception.extra.own.get("home"):
+            _, parts = in_posts(text, POST_CHARS, MOST_SECTIONS)
+            is_asked = "forget me yes" in text
+            button = {
+                "type": "button",
+                "style": "danger",
+                "action_id": "forget_me_yes" if is_asked else "forget_me",
+                "text": {"type": "plain_text", "text": "Yes, forget me" if is_asked else "Forget me"},
+            }
+            sections = [{"type": "section", "text": {"type": "mrkdwn", "text": _marked(part)}} for part in parts]
+            view = {"type": "home", "blocks": [*sections, {"type": "actions", "elements": [button]}]}
+            await self._call("views_publish", user_id=user, view=view)
             return
-    await _call(client, "chat_postMessage", unfurl_links=False, unfurl_media=False, link_names=False, **post)
+        _, parts = in_posts(text, POST_CHARS, MOST_POSTS)
+        for part in parts:
+            await self._say(perception, user, _marked(part))
 
+    async def tell(self, person: str, text: str) -> None:
+        """Send a line to one person in a direct message. Raises: DeliveryError."""
+        user = person.rpartition(":")[2]
+        await self._call("chat_postMessage", channel=user, text=mrkdwn(text), unfurl_links=False, unfurl_media=False)
 
-async def _call(client: AsyncWebClient, method: str, **arguments: Any) -> None:
-    try:
-        await getattr(client, method)(**arguments)
-    except FAILURES as error:
-        raise classify_read(error) from error
+    async def show_thought(self, thought: ShownThought) -> None:
+        """Post a thought as a context block of plain text, which pings nobody. Raises: DeliveryError."""
+        element = {"type": "plain_text", "text": f"\N{THOUGHT BALLOON} {thought.text}", "emoji": False}
+        post = _posted(thought.conversation, "\N{THOUGHT BALLOON}")
+        await self._call("chat_postMessage", **post, blocks=[{"type": "context", "elements": [element]}])
 
+    async def _say(self, perception: Perception, user: str, text: str) -> None:
+        reply = {"response_type": "ephemeral", "replace_original": False, "text": text}
+        url = perception.extra.own.get("response_url")
+        if url and await self._respond(url, reply):
+            return
+        post = _posted(given_in(perception), text)
+        if isinstance(perception.extra, CommandExtra) and perception.extra.is_public:
+            try:
+                await self._call("chat_postEphemeral", user=user, **post)
+            except DeliveryRefused as error:
+                log.info("answered directly", extra={"code": error.code})
+                post = {"channel": user, "text": text}  # the direct messages with this user
+            else:
+                return
+        await self._call("chat_postMessage", unfurl_links=False, unfurl_media=False, link_names=False, **post)
 
-async def _respond(client: AsyncWebClient, url: str, body: Mapping[str, Any]) -> bool:
-    """Answer through a command's response_url. Returns False if that can no longer be used."""
-    session = client.session
-    if session is None:
-        return True
-    try:
-        async with session.post(url, json=body, allow_redirects=False, proxy=proxy_of(url)) as answered:
-            if answered.status >= 500:
-                raise ConnectionError(f"a command's answer was refused ({answered.status})")
-            return answered.status < 300
-    except FAILURES as error:
-        raise classify(error) from error
+    async def _call(self, method: str, **arguments: Any) -> None:
+        try:
+            await getattr(self._client, method)(**arguments)
+        except FAILURES as error:
+            raise classify_read(error) from error
+
+    async def _respond(self, url: str, body: Mapping[str, Any]) -> bool:
+        """Answer through a command's response_url. Returns False if that can no longer be used."""
+        session = self._client.session
+        if session is None:
+            return True
+        try:
+            async with session.post(url, json=body, allow_redirects=False, proxy=proxy_of(url)) as answered:
+                if answered.status >= 500:
+                    raise ConnectionError(f"a command's answer was refused ({answered.status})")
+                return answered.status < 300
+        except FAILURES as error:
+            raise classify(error) from error

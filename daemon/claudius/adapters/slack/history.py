@@ -12,6 +12,7 @@ import logging
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from math import inf
 from operator import itemgetter
 from time import monotonic
@@ -20,13 +21,13 @@ from typing import Any
 from msgspec import Struct, field
 from slack_sdk.web.async_client import AsyncWebClient
 
-from claudius.adapters.caches import MarkedChannel, Reached, marked_channels
+from claudius.adapters.caches import MarkedChannel, Reached, marked_channels, swept
 from claudius.adapters.incoming import MISREAD
 from claudius.adapters.slack.incoming import NETWORK, SlackBot, SlackMessage, from_history, perceive, stamp
 from claudius.adapters.slack.people import SlackPeople
 from claudius.adapters.slack.text import MENTIONS
 from claudius.adapters.slack.web_api import FAILURES, classify_read, code_of, next_cursor
-from claudius.errors import DeliveryLater, DeliveryRefused, DeliveryUnknown
+from claudius.errors import DeliveryLater, DeliveryRefused
 from claudius.foreign import unquoted
 from claudius.perception import Perception, Place
 from claudius.runtime.adapter import Gap, Swept
@@ -93,17 +94,8 @@ class SlackHistory:
         heard = [one for one in marked_channels(gap) if one.workspace == self._us.team and one.channel]
         heard.sort(key=lambda one: ranks.get(one.channel, len(ranks)))
         places = [*heard, *await self._unmarked(gap)]
-        failed: DeliveryUnknown | None = None
-        for place in places:
-            try:
-                async for swept in self._sweep(place, since):
-                    yield swept
-            except DeliveryRefused as error:
-                log.warning("a channel cannot be read", extra={"channel": place.channel, "code": error.code})
-            except DeliveryUnknown as error:  # the other channels are still read
-                failed = error
-        if failed:
-            raise failed
+        async for one in swept(places, partial(self._sweep, since=since)):
+            yield one
         if gap.now:
             yield Swept(channel=f"{self._us.team}:", perceptions=(), position=stamp(gap.now - CLOCKS_DIFFER))
 

@@ -16,12 +16,11 @@ from datetime import datetime, timedelta
 from html import escape
 from typing import Any
 
-from msgspec import Struct, field
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from claudius.adapters.caches import Reached
-from claudius.adapters.chat_adapter import ended, until
+from claudius.adapters.chat_adapter import Indicator, TypingIndicators, until
 from claudius.adapters.slack.incoming import NETWORK, SlackBot, is_ours, stamp
 from claudius.adapters.slack.text import mrkdwn, read
 from claudius.adapters.slack.web_api import (
@@ -125,20 +124,18 @@ class SlackPoster:
                 raise classify(error) from error
         return f"{ts}:{sign}"
 
-    async def take_back(self, channel: str, ts: str) -> None:
+    async def take_back(self, conversation: str, ts: str) -> None:
         """Delete the post at `ts`. One that is already gone is no error. Raises: as `speak`."""
-        try:
-            await self._client.chat_delete(channel=channel, ts=ts)
-        except FAILURES as error:
-            if code_of(error) != NO_MESSAGE:
-                raise classify(error) from error
+        await self._change("chat_delete", Place.of(conversation).channel, ts)
 
-    async def settles(self, channel: str, ts: str, card: Card) -> None:
+    async def settles(self, conversation: str, ts: str, card: Card) -> None:
         """Put the verdict in place of a question's buttons. A post that is gone is no error. Raises: as `speak`."""
+        words = {"text": escape(card.text, quote=False), "blocks": card_blocks(card)}
+        await self._change("chat_update", Place.of(conversation).channel, ts, **words)
+
+    async def _change(self, method: str, channel: str, ts: str, **more: Any) -> None:
         try:
-            await self._client.chat_update(
-                channel=channel, ts=ts, text=escape(card.text, quote=False), blocks=card_blocks(card)
-            )
+            await getattr(self._client, method)(channel=channel, ts=ts, **more)
         except FAILURES as error:
             if code_of(error) != NO_MESSAGE:
                 raise classify(error) from error
@@ -193,7 +190,7 @@ class SlackPoster:
         channel, thread = str(post["channel"]), post.get("thread_ts")
         if thread and not (answer.get("message") or {}).get("thread_ts") and await self._is_gone(channel, thread):
             try:
-                await self.take_back(channel, ts)
+                await self._change("chat_delete", channel, ts)
             except DeliveryError as error:
                 log.warning("a post is outside its thread", extra={"channel": channel, "error": unquoted(error)})
             raise DeliveryRefused(THREAD_GONE)
@@ -268,79 +265,38 @@ def _is(message: Mapping[str, Any], utterance: Utterance) -> bool:
 
 
 REFRESH_S = 90.0
-CLEARED_S = 2.0
-"""How long clearing the last indicators may take at shutdown."""
 EYES = "eyes"
 
 
-class _Shown(Struct):
-    status: str
-    over: asyncio.Event = field(default_factory=asyncio.Event)
-    task: asyncio.Task[None] | None = None
-    holding: asyncio.Task[None] | None = None
-
-
-class SlackTypingIndicators:
-    """The typing indicators of one workspace, one per conversation, each in its own task that nobody waits for."""
+class SlackTypingIndicators(TypingIndicators):
+    """The typing indicators of one workspace: in a thread its status, in a plain direct message a reaction."""
 
     def __init__(self, client: AsyncWebClient, status: str) -> None:
         """Show `status`. Empty = no indicator at all."""
+        super().__init__()
         self._client, self._status, self._refresh_s = client, status, REFRESH_S
-        self._shown: dict[str, _Shown] = {}
-
-    def show(self, perception: Perception) -> None:
-        """Show the indicator for a perception until `hide`: in a thread as its status, in a plain DM as a reaction."""
-        self.hide(perception)
-        place = Place.of(perception.conversation)
-        if not self._status or not (place.thread or perception.audience.startswith("private:")):
-            return
-        before, shown = self._shown.get(perception.conversation), _Shown(self._status)
-        work = self._indicate(place, perception.position, shown, before.task if before else None)
-        shown.task = asyncio.create_task(work, name=f"typing indicator {perception.conversation}")
-        self._shown[perception.conversation] = shown
-        shown.task.add_done_callback(lambda _: self._gone(perception.conversation, shown))
 
     def hold(self, perception: Perception, line: str) -> None:
         """Show a line in the status, saying that this takes a moment. A reaction as indicator cannot show it."""
         shown, place = self._shown.get(perception.conversation), Place.of(perception.conversation)
-        if shown and place.thread and not shown.over.is_set():
+        if shown and self._status and place.thread and not shown.over.is_set():
             shown.status = line
-            shown.holding = asyncio.create_task(self._set(place, line), name=f"hold {perception.conversation}")
+            shown.begin(self._set(place, line), f"hold {perception.conversation}")
 
-    def hide(self, perception: Perception) -> None:
-        """Stop showing the indicator in a perception's conversation. Its task then clears it."""
-        if shown := self._shown.get(perception.conversation):
-            shown.over.set()
-
-    async def close(self) -> None:
-        """Clear every indicator, and cancel the tasks that do not finish in time."""
-        tasks = {task for shown in self._shown.values() for task in (shown.task, shown.holding) if task}
-        for shown in self._shown.values():
-            shown.over.set()
-        await ended(tasks, CLEARED_S)
-
-    def _gone(self, conversation: str, shown: _Shown) -> None:
-        if self._shown.get(conversation) is shown:
-            del self._shown[conversation]
-
-    async def _indicate(self, place: Place, ts: str, shown: _Shown, before: asyncio.Task[None] | None) -> None:
-        over = shown.over
-        await asyncio.sleep(0)  # let the turn itself start first
-        if before is not None:
-            await asyncio.wait((before,))
-        if over.is_set():
-            return
-        if place.thread:
-            while not over.is_set():
+    async def _indicate(self, perception: Perception, shown: Indicator) -> None:
+        place = Place.of(perception.conversation)
+        if self._status and place.thread:
+            shown.status = shown.status or self._status
+            while not shown.over.is_set():
                 await self._set(place, shown.status)
-                await until(over, self._refresh_s)
-            if shown.holding:
-                await asyncio.wait((shown.holding,))
+                await until(shown.over, self._refresh_s)
+            if holding := shown.tasks - {asyncio.current_task()}:
+                await asyncio.wait(holding)
             await self._set(place, "")
-        else:
-            where = {"channel": place.channel, "timestamp": ts, "name": EYES}
+        elif self._status and perception.audience.startswith("private:"):
+            where = {"channel": place.channel, "timestamp": perception.position, "name": EYES}
             await self._call("reactions_add", **where)
-            await over.wait()
+            await shown.over.wait()
             await self._call("reactions_remove", **where)
 
     async def _set(self, place: Place, status: str) -> None:

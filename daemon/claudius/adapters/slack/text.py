@@ -13,11 +13,10 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-import aiohttp
 from msgspec import Struct, field
 from slack_sdk.web.async_client import AsyncWebClient
 
-from claudius.adapters.incoming import MentionSyntax, download, file_lines, hosts_of
+from claudius.adapters.incoming import MentionSyntax, download, file_lines, hosts_of, unfetched
 from claudius.adapters.slack.web_api import FAILURES
 from claudius.prompt import valid
 from claudius.runtime.adapter import Fetched
@@ -29,15 +28,13 @@ KNOWN: Mapping[str, Collection[str]] = {"slack.com": ("files.slack.com",)}
 async def fetch(client: AsyncWebClient, file: Mapping[str, Any], most_bytes: int) -> Fetched:
     """Return a file that a message named. Raises: ValueError, OSError."""
     name, kind, url = (str(file.get(key) or "") for key in ("name", "type", "url"))
-    try:
+    with unfetched(*FAILURES):
         if not url:  # it comes through Slack Connect, where the event holds only the id
             answer = await client.files_info(file=str(file.get("id")))
             known = answer.get("file") or {}
             name, kind, url = (str(known.get(key) or "") for key in ("name", "mimetype", "url_private_download"))
         token = {"Authorization": f"Bearer {client.token}"}
         content, is_kind = await download(url, most_bytes, hosts_of(client.base_url, KNOWN), token)
-    except (*FAILURES, aiohttp.ClientError) as error:
-        raise error if isinstance(error, OSError) else ConnectionError(type(error).__name__) from error
     if is_kind == "text/html" and kind != "text/html":
         raise PermissionError("Slack shows its sign-in page: is the scope files:read granted?")
     return Fetched(content, name, kind)
@@ -47,10 +44,8 @@ async def transcribed(client: AsyncWebClient, file: Mapping[str, Any], pauses_s:
     """Return a clip with what Slack heard in it, looking again after each pause. Raises: OSError."""
     for pause_s in pauses_s if file.get("is_awaited") else ():
         await asyncio.sleep(pause_s)
-        try:
+        with unfetched(*FAILURES):
             answer = await client.files_info(file=str(file.get("id")))
-        except FAILURES as error:
-            raise error if isinstance(error, OSError) else ConnectionError(type(error).__name__) from error
         file = {**file, "is_awaited": False, **heard_in(answer.get("file") or {})}
         if not file["is_awaited"]:
             break

@@ -17,7 +17,7 @@ from claudius.foreign import unquoted
 from claudius.memory.inbox import Pending
 from claudius.perception import CommandExtra, Perception, Place
 from claudius.runtime.access import ChannelModes, is_owner
-from claudius.runtime.adapter import Adapter, TellsLacks
+from claudius.runtime.adapter import Adapter
 from claudius.runtime.commands.about import About
 from claudius.runtime.commands.consents import Consents
 from claudius.runtime.commands.linking import Linking
@@ -91,8 +91,8 @@ class Commands:
         return len(self._beside)
 
     async def _lacks(self, conversation: str) -> str:
-        adapter: object = self._adapters.get(Place.of(conversation).network)
-        return await adapter.lacks(conversation) if isinstance(adapter, TellsLacks) else ""
+        adapter = self._adapters.get(Place.of(conversation).network)
+        return await adapter.lacks(conversation) if adapter else ""
 
     def tell(self, perception: Perception, text: str, given: Callable[[], None] | None = None) -> None:
         """Send a line to one person, in the background.
@@ -175,11 +175,10 @@ class Commands:
     async def answer(self, perception: Perception, text: str) -> bool:
         """Answer a command to whoever gave it, where its network is there; a failure is logged. Returns if it was."""
         adapter = self._adapters.get(Place.of(perception.conversation).network)
-        answer = getattr(adapter, "answer", None)
-        if answer is None or not text:
+        if adapter is None or not text:
             return False
         try:
-            await answer(perception, text)
+            await adapter.answer(perception, text)
         except Exception as error:  # an adapter may be the owner's own code; the command is done and settled
             is_bug = not isinstance(error, (ClaudiusError, OSError, TimeoutError))
             facts = {"person": perception.person, "error": unquoted(error)}

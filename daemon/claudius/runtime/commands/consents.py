@@ -20,7 +20,7 @@ from claudius.errors import ClaudiusError, DeliveryError, DeliveryLater, UsagePr
 from claudius.foreign import unquoted
 from claudius.memory.audit import CLI, AuditEntry
 from claudius.perception import CommandExtra, Perception, Place, given_in
-from claudius.runtime.adapter import Adapter, Settles, shown_name
+from claudius.runtime.adapter import Adapter, shown_name
 from claudius.runtime.auditing import origin_of
 from claudius.runtime.control import ControlConnection
 from claudius.runtime.lanes import Lanes
@@ -168,10 +168,10 @@ class Consents:
     async def _settle(self) -> None:
         store = self._mind.store
         for one in store.calls.decided_cards():
-            adapter: object = self._adapters.get(Place.of(one.conversation).network)
+            adapter = self._adapters.get(Place.of(one.conversation).network)
             card = replace(one.card, verdict=verdict(one.state, await self._name(one.by) if one.by else ""))
             try:
-                if isinstance(adapter, Settles):
+                if adapter:
                     await adapter.settles(one.conversation, one.receipt, card)
             except (DeliveryLater, OSError, TimeoutError) as error:
                 log.info("a card was not settled yet", extra={"error": unquoted(error)})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -67,8 +66,7 @@ async def _(make: Make, stage: Stage) -> None:
     async with listening(make) as one:
         await stage.command(CHANNEL, "whoami")
         (heard,) = await one.ear.until(1)
-        adapter: Any = one.adapter  # answering commands is not part of the adapter protocol
-        await adapter.answer(heard, "you are you")
+        await one.adapter.answer(heard, "you are you")
     assert (heard.kind, heard.text, heard.person, heard.owes) == (Kind.COMMAND, "whoami", stage.own_person, False)
     assert heard.audience == f"private:{stage.own_person}"
     assert [text for text in await stage.told() if text] == ["you are you"]

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 
 from claudius.cognition.output.splitting import in_posts
 from claudius.errors import AdapterRefused, DeliveryLater, DeliveryRefused, DeliveryUnknown
-from claudius.runtime.adapter import LogsIn
 from claudius.testing.adapter_contract.ground import Ear, Listening, Make, answer, case, heard, listening
 from claudius.testing.adapter_contract.stage import CHANNEL, DM, PATIENCE_S, Stage, Trouble
 
@@ -199,7 +198,7 @@ async def _(make: Make, stage: Stage) -> None:
     adapter, missed = make(), asyncio.Event()
     one = Listening(adapter, Ear(), missed)
     adapter.link.on_missed(lambda _: missed.set())
-    assert isinstance(adapter, LogsIn)
+    assert adapter.logs_in
     await adapter.log_in()
     async with heard(one):
         await stage.say(DM, "first")
