@@ -139,6 +139,21 @@ async def test_a_reply_passes_the_same_ladder_and_gate(home: Home) -> None:
     assert len(voice.requests) == 1
 
 
+async def test_a_process_that_was_killed_goes_on_with_its_loan(home: Home) -> None:
+    """What waited is lent again by the next one, to the same session; one that stopped in good order has ended it."""
+    async with lending(home, mine=True):
+        kept = (home.run / "lent.json").read_bytes()
+    async with alive(home, Scripted(), settings=SETTINGS) as soul:
+        nothing = await bridge(home, "next")
+    (home.run / "lent.json").write_bytes(kept)
+    async with alive(home, Scripted(), settings=SETTINGS) as soul:
+        await soul.network.hear("Hello?", person="owner")
+        answered = await bridge(home, "say", turn=(await owed(home))["turn"], text=reply("It cools."))
+        other = await bridge(home, "on", session="s-2")
+
+    assert (nothing["event"], answered["text"], other["event"]) == ("error", "It cools.", "error")
+
+
 ENDS = ["off", "the session ends", "nobody asks"]
 
 

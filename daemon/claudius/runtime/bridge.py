@@ -1,23 +1,29 @@
 """The session bridge: a session of an owner's own thinks, in place of the model, what is owed in lent conversations.
 
 The turn stays the turn: it asks `LentVoice`, a provider, which parks the prompt until `say` brings the reply. So a
-reply passes the same parser, ladder, gate and outbox, and is said once. Nothing of a loan is kept: a process that
-starts has lent nothing, and answers with its own model what waits.
+reply passes the same parser, ladder, gate and outbox, and is said once. A loan is kept in a file of the home until it
+ends: a process that was killed has its successor lend again what waits.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Final
 
-from msgspec import Struct, to_builtins
+from msgspec import DecodeError, Struct, to_builtins
+from msgspec.json import encode
 from msgspec.structs import replace
 
 from claudius.cognition.mind import Mind
 from claudius.cognition.turn import Turned
+from claudius.decoding import decoder
 from claudius.errors import ClaudiusError
+from claudius.home import write_private
 from claudius.memory.audit import CLI, AuditEntry
 from claudius.memory.inbox import Pending
 from claudius.memory.people import UNNAMED
@@ -122,6 +128,15 @@ class Bridge:
         """By turn: what whoever said its reply waits to be told."""
         self._changed = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
+        self._file: Path | None = None
+
+    def resume(self, file: Path) -> None:
+        """Keep loans in `file` from now on, and go on with that of a process that was killed, if it is fresh."""
+        self._file = file
+        with suppress(OSError, DecodeError):
+            if time.time() - file.stat().st_mtime < self.idle_s:
+                self.loan = decoder(Loan).decode(file.read_bytes())
+                self._is_alive()
 
     async def lent(self, pending: Pending, mind: Mind, adapter: Adapter | None) -> Mind:
         """Return the mind of a turn: if it is owed and lent, one whose provider is the session. Raises: StoreError."""
@@ -200,6 +215,8 @@ class Bridge:
     def close(self) -> None:
         """Give everything back: turns that wait begin anew, in the order of their lanes, with the soul's own model."""
         self.loan = None
+        if self._file:
+            self._file.unlink(missing_ok=True)
         self._given_back.clear()
         if self._timer:
             self._timer.cancel()
@@ -211,6 +228,9 @@ class Bridge:
     def _is_alive(self) -> None:
         if self._timer:
             self._timer.cancel()
+        if self._file:
+            with suppress(OSError):
+                write_private(self._file, encode(self.loan).decode())
         self._timer = asyncio.get_running_loop().call_later(self.idle_s, self.close)
 
     def status(self) -> dict[str, Any] | None:

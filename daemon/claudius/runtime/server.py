@@ -181,7 +181,6 @@ class Server:
         self._tools = tools
         self._alerts = Alerts(mind, self.health, adapters, home) if alerts else None
         self._beside: list[asyncio.Task[None]] = []
-        self._started_at = resources.clock.steady()
         self._is_stopping = False
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -194,6 +193,7 @@ class Server:
         self._resources.clock.follow(self._share.wall)
         self._resources.disk.probe_store = self._share.probe
         self._started_at = self._resources.clock.steady()
+        self._lanes.bridge.resume(self._home.run / "lent.json")
         await self._forgetting.look()
         if not waiting.was_clean:
             log.warning("the last process did not stop in good order", extra={"waiting": len(waiting.conversations)})
