@@ -10,8 +10,8 @@ FROM moment_said WHERE person IN (SELECT value FROM json_each(:ids)) ORDER BY id
 SELECT :pages AS pages WHERE false;
 
 -- name: moment_stems
-SELECT found.term, found.doc FROM json_each(:stems) q CROSS JOIN json_each(:audiences) a CROSS JOIN LATERAL
-    (SELECT i.stem AS term, count(*) AS doc FROM moment_index i WHERE i.stem = q.value || ':' || a.value GROUP BY i.stem) found;
+SELECT found.term, found.doc FROM json_each(:terms) q CROSS JOIN LATERAL
+    (SELECT i.stem AS term, count(*) AS doc FROM moment_index i WHERE i.stem = q.value GROUP BY i.stem) found;
 
 -- name: moment_stems_all
 SELECT i.stem AS term, count(*) AS doc FROM json_each(:stems) q

@@ -18,9 +18,8 @@ SELECT a.number, a.kept FROM json_each(:audiences) q CROSS JOIN moment_audience 
 SELECT number, kept FROM moment_audience;
 
 -- name: moment_stems
--- Each stem as the index holds it, with the number of an audience.
-SELECT s.term, s.doc FROM json_each(:stems) q CROSS JOIN json_each(:audiences) a
-CROSS JOIN moment_stem s WHERE s.term = q.value || ':' || a.value;
+-- How many moments hold each of :terms, a JSON array of stems with the number of an audience.
+SELECT s.term, s.doc FROM json_each(:terms) q CROSS JOIN moment_stem s WHERE s.term = q.value;
 
 -- name: moment_stems_all
 -- scans: the stems searched for, a row an audience
@@ -33,28 +32,26 @@ CROSS JOIN moment_stem s WHERE s.term >= q.value || ':' AND s.term < q.value || 
 SELECT s.term, s.doc FROM json_each(:begins) q
 CROSS JOIN moment_stem s WHERE s.term >= q.value AND s.term < q.value || char(1114111);
 
--- name: moments_found
+-- name: moment_places
 -- scans: the postings of the terms searched for, a bounded number
--- The moments that share the weightiest terms, however old, with what was said before each, and by a person after it.
--- `:weights` is a JSON object.
-SELECT m.id, m.turn, m.at_s, m.person, m.name, m.conversation, m.audience, m.text, m.importance, m.is_own, best.terms,
-    (SELECT max(b.id) FROM moment b WHERE b.conversation = m.conversation AND b.id < m.id) AS before_id,
-    (SELECT min(a.id) FROM moment a WHERE a.conversation = m.conversation AND a.id > m.id AND a.is_own = 0) AS after_id
-FROM (
-    SELECT p.doc AS id, sum(CAST(q.value AS DOUBLE PRECISION)) AS weight, group_concat(q.key, ' ') AS terms
-    FROM json_each(:weights) q CROSS JOIN moment_place p WHERE p.term = q.key
-    GROUP BY p.doc ORDER BY weight DESC, id DESC LIMIT :most
-) best CROSS JOIN moment_said m WHERE m.id = best.id ORDER BY best.weight DESC, best.id DESC;
+SELECT q.value AS term, (SELECT group_concat(CAST(p.doc AS TEXT), ',') FROM moment_place p WHERE p.term = q.value) AS ids
+FROM json_each(:terms) q;
 
--- name: moments_near
-SELECT m.id, m.turn, m.at_s, m.person, m.name, m.conversation, m.audience, m.text, m.importance, m.is_own
-FROM json_each(:ids) q CROSS JOIN moment_said m WHERE m.id = CAST(q.value AS BIGINT);
-
--- name: moment_terms
--- scans: the postings of the terms searched for, a bounded number
-SELECT p.doc AS id, group_concat(q.key, ' ') AS terms
-FROM json_each(:weights) q CROSS JOIN moment_place p WHERE p.term = q.key
-    AND p.doc IN (SELECT CAST(value AS BIGINT) FROM json_each(:ids)) GROUP BY p.doc;
+-- name: moments_around
+-- scans: the moments asked for, a bounded number
+-- Moments by their ids, a JSON array, and what is next to them: what was said before each, and by a person after it.
+WITH asked AS (
+    SELECT m.id,
+        (SELECT max(b.id) FROM moment b WHERE b.conversation = m.conversation AND b.id < m.id) AS before_id,
+        (SELECT min(a.id) FROM moment a WHERE a.conversation = m.conversation AND a.id > m.id AND a.is_own = 0) AS after_id
+    FROM json_each(:ids) q CROSS JOIN moment m WHERE m.id = CAST(q.value AS BIGINT))
+SELECT m.id, m.turn, m.at_s, m.person, m.name, m.conversation, m.audience, m.text, m.importance, m.is_own,
+    1 AS is_asked, q.before_id, q.after_id
+FROM asked q CROSS JOIN moment_said m WHERE m.id = q.id
+UNION ALL
+SELECT m.id, m.turn, m.at_s, m.person, m.name, m.conversation, m.audience, m.text, m.importance, m.is_own, 0, 0, 0
+FROM (SELECT before_id AS id FROM asked UNION SELECT after_id FROM asked EXCEPT SELECT id FROM asked) q
+CROSS JOIN moment_said m WHERE m.id = q.id;
 
 -- name: moment_keep
 INSERT INTO moment (turn, position, at_s, person, name, conversation, audience, text, pictures, importance, is_own)
@@ -77,13 +74,6 @@ WHERE audience = :audience AND turn NOT IN (SELECT turn FROM fact WHERE ended_at
 
 -- name: moment_let_go
 DELETE FROM moment WHERE id = :id;
-
--- name: moments_asked
--- Moments by their ids, a JSON array, with what is next to each, as `moments_found` gives them.
-SELECT m.id, m.turn, m.at_s, m.person, m.name, m.conversation, m.audience, m.text, m.importance, m.is_own,
-    (SELECT max(b.id) FROM moment b WHERE b.conversation = m.conversation AND b.id < m.id) AS before_id,
-    (SELECT min(a.id) FROM moment a WHERE a.conversation = m.conversation AND a.id > m.id AND a.is_own = 0) AS after_id
-FROM json_each(:ids) q CROSS JOIN moment_said m WHERE m.id = CAST(q.value AS BIGINT);
 
 -- name: vectors_held
 -- scans: the index of the vectors of the audiences that may be shown, without the vectors

@@ -8,6 +8,7 @@ import pytest
 
 from claudius.home import Home
 from claudius.ledger_types import Noted
+from claudius.memory import moments
 from claudius.memory.recall import RecallLimits
 from claudius.memory.sqlite import SqliteStore
 from claudius.perception import Perception, private
@@ -91,3 +92,43 @@ async def test_channels_in_common_cost_no_question_more(home: Home, place: str) 
         counts[channels] = await told(at, channels, heard(n=9, at=place, person=ANA))
 
     assert len(counts[500]) == len(counts[2])
+
+
+async def keep(store: SqliteStore, number: int, text: str = "walnut") -> None:
+    """Keep a moment of Ana's, in a transaction of its own."""
+    place = {"turn": f"t{number}", "position": "", "at_s": 1, "conversation": "c", "audience": private(ANA)}
+    said = {"person": ANA, "name": "", "text": text, "pictures": "", "importance": 0, "is_own": 0}
+    await store.core.write(lambda db: db.run("moment_keep", **place, **said))
+
+
+async def test_a_search_reads_few_segments_of_the_index(home: Home) -> None:
+    """A word costs a look into every segment, so however many moments came one by one, there are few of them."""
+    store = SqliteStore(home.database)
+    await store.start("boot", NOW)
+    try:
+        for number in range(15):
+            await keep(store, number, f"walnut {number}")
+        with store.core.snapshot() as db:
+            (found,) = db.connection.execute("SELECT count(DISTINCT segid) AS segments FROM moment_index_idx")
+    finally:
+        await store.close(clean=True)
+
+    assert found["segments"] <= 4
+
+
+async def test_what_many_moments_hold_is_counted_once(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To count a word takes the longer the more moments hold it, so its count stays until a twentieth more are kept."""
+    monkeypatch.setattr(moments, "MANY", 40)
+    store = SqliteStore(home.database)
+    await store.start("boot", NOW)
+    counts = []
+    try:
+        for number in range(1, 44):
+            await keep(store, number)
+            if number in (39, 40, 42, 43):
+                found = await store.moments.remember(heard(n=9), {"walnut": 1.0})
+                counts.append(found.frequencies["walnut"])
+    finally:
+        await store.close(clean=True)
+
+    assert counts == [39, 40, 40, 43]

@@ -133,7 +133,7 @@ def test_scale_recall_finds_by_an_index_while_the_tables_are_empty(postgres_url:
     with closing(PostgresConnection(StorePlace(postgres_url))) as served:
         prepare(served, MEMORY, "a test")
         served.execute("SET plan_cache_mode = force_generic_plan")
-        for name in ("moment_stems", "moments_found", "moments_near", "entries_recalled"):
+        for name in ("moment_stems", "moment_places", "moments_around", "entries_recalled"):
             sql = load_texts(MEMORY)[name]
             values = {one: 1 if one in NUMBERS | {"most", "first", "last"} else "[]" for one in queries_of(sql)}
             plan = "\n".join(row["QUERY PLAN"] for row in served.execute(f"EXPLAIN {sql}", values))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from heapq import nlargest
 from math import exp2
 from typing import Any, Protocol
 
@@ -15,7 +17,7 @@ from msgspec.structs import asdict
 
 from claudius.errors import StoreCorrupt, StoreError, StoreTooNew
 from claudius.intent import Intent
-from claudius.memory.database import Core, Database, Decoding, Row, dump, entry_of
+from claudius.memory.database import Core, Database, Decoding, Row, dump, entry_of, parse
 from claudius.memory.ranking import TEXT_CHARS, Beside, Found, begins_alike, is_alike, rarest, rarity
 from claudius.memory.seeing import Seeing, canonical
 from claudius.perception import Perception
@@ -32,6 +34,8 @@ CANDIDATES = 50
 """Upper limit on moments that share a term and are ranked."""
 FEW_AUDIENCES = 10
 """Up to so many audiences, a stem is looked up in each; beyond, everywhere at once."""
+MANY, COUNTED_ANEW = 500, 20
+"""A stem that so many moments of an audience hold is counted once, and again when it has a twentieth more or fewer."""
 SEARCHED = 400
 """The number of newest turns that a search looks through."""
 LET_GO_AT_ONCE = 500
@@ -47,6 +51,7 @@ class MomentStore:
 
     def __init__(self, core: Core) -> None:
         self._core = core
+        self._common: dict[str, tuple[int, int]] = {}
         self.semantic: Semantic | None = None
         """The search by meaning; set where the extra for it is installed."""
 
@@ -63,7 +68,7 @@ class MomentStore:
         """
         near = await self.semantic.near(perception, here) if self.semantic else None
         with self._core.snapshot() as db:
-            return find_moments(db, asked, perception, near, here)
+            return find_moments(db, asked, perception, near, here, self._common)
 
     def vectors_held(
         self, perception: Perception, embedder: str, known: Mapping[str, int], here: Recollection | None = None
@@ -140,6 +145,7 @@ def find_moments(
     perception: Perception,
     near: Near | None = None,
     here: Recollection | None = None,
+    common: dict[str, tuple[int, int]] | None = None,
 ) -> Found:
     """Return what shares one of the rarest terms or is near in meaning, and what is next to it.
 
@@ -151,49 +157,65 @@ def find_moments(
         if seeing.sees_all
         else db.all("moment_audiences", audiences=dump(seeing.audiences()))
     )
-    kept = {str(row["number"]): row["kept"] for row in numbers}
+    kept: dict[str, int] = {str(row["number"]): row["kept"] for row in numbers}
     total = sum(kept.values())
     places: dict[str, dict[str, int]] = {}
     said: dict[str, str] = {}
-    stems = dump(sorted(asked))
-    found = (
-        db.all("moment_stems", stems=stems, audiences=dump(list(kept)))
-        if len(kept) <= FEW_AUDIENCES
-        else db.all("moment_stems_all", stems=stems)
-    )
-    for row in found:
-        stem, _, number = row["term"].rpartition(":")
+    for term, count in _counts(db, asked, kept, {} if common is None else common).items():
+        stem, _, number = term.rpartition(":")
         if number in kept:  # what may not be shown here counts for nothing
-            places.setdefault(stem, {})[row["term"]] = row["doc"]
-            said[row["term"]] = stem
+            places.setdefault(stem, {})[term] = count
+            said[term] = stem
     said |= _misspelt(db, [one for one in asked if one not in places], kept, places)
     frequencies = {stem: sum(counts.values()) for stem, counts in places.items()}
     terms = rarest(asked, frequencies, total)
     if not terms and not near:
         return Found(total=total)
-    weights = dump({one: asked[stem] * rarity(frequencies[stem], total) for stem in terms for one in places[stem]})
-    rows = db.all("moments_found", weights=weights, most=CANDIDATES)
-    hits = list(rows)
-    if near:
-        ids = dump(sorted({*near.nearest} - {row["id"] for row in rows}))
-        rows += [row for row in db.all("moments_asked", ids=ids) if seeing.may((row["audience"],))]
-        hits += db.all("moment_terms", weights=weights, ids=ids)
+    weights = {one: asked[stem] * rarity(frequencies[stem], total) for stem in terms for one in places[stem]}
+    postings = db.all("moment_places", terms=dump(list(weights))) if weights else ()
+    holding = {row["term"]: frozenset(parse(f"[{row['ids'] or ''}]")) for row in postings}
+    scores: dict[int, float] = defaultdict(float)
+    for term, ids in holding.items():
+        for one in ids:
+            scores[one] += weights[term]
+    best = [one for _, one in nlargest(CANDIDATES, zip(scores.values(), scores, strict=True))]
+    rows = db.all("moments_around", ids=dump(list(dict.fromkeys([*best, *(near.nearest if near else ())]))))
+    shown = {one for one in {row["audience"] for row in rows} if seeing.may((one,))}
+    rows = [row for row in rows if row["audience"] in shown]
     moments = {row["id"]: _moment(row) for row in rows}
-    beside = {row["id"]: Beside(row["before_id"] or 0, row["after_id"] or 0) for row in rows}
-    missing = {other for one in beside.values() for other in (one.before, one.after) if other} - moments.keys()
-    others = db.all("moments_near", ids=dump(sorted(missing))) if missing else ()
-    moments |= {row["id"]: _moment(row) for row in others if seeing.may((row["audience"],))}
-    if missing and len(rows) >= CANDIDATES:  # else what is near and not found holds none of the terms
-        hits += db.all("moment_terms", weights=weights, ids=dump(sorted(missing)))
+    hits: dict[int, list[str]] = defaultdict(list)
+    for term, ids in holding.items():
+        for one in ids.intersection(moments):
+            hits[one].append(said[term])
     return Found(
         moments=moments,
-        hits={row["id"]: frozenset([said[one] for one in row["terms"].split()]) for row in hits},
-        beside=beside,
+        hits={one: frozenset(held) for one, held in hits.items()},
+        beside={row["id"]: Beside(row["before_id"] or 0, row["after_id"] or 0) for row in rows if row["is_asked"]},
         frequencies={term: frequencies[term] for term in terms},
         total=total,
         nearness=near.of(moments) if near else {},
         nearest=near.nearest if near else (),
     )
+
+
+def _counts(
+    db: Database, asked: Iterable[str], kept: Mapping[str, int], common: dict[str, tuple[int, int]]
+) -> Mapping[str, int]:
+    """Return in how many moments each stem is, with the number of its audience; what is in none is missing.
+
+    `common`: the count of what is in many, and how many moments the audience had then; it is looked up, and added to.
+    """
+    stems = sorted(asked)
+    if len(kept) > FEW_AUDIENCES:
+        return {row["term"]: row["doc"] for row in db.all("moment_stems_all", stems=dump(stems))}
+    terms = {f"{stem}:{number}": now for stem in stems for number, now in kept.items()}
+    known = {one: common[one] for one in terms if one in common}
+    counts = {one: count for one, (count, then) in known.items() if abs(terms[one] - then) * COUNTED_ANEW <= then}
+    for row in db.all("moment_stems", terms=dump([one for one in terms if one not in counts])):
+        counts[row["term"]] = row["doc"]
+        if row["doc"] >= MANY:
+            common[row["term"]] = row["doc"], terms[row["term"]]
+    return counts
 
 
 def _misspelt(
@@ -212,19 +234,18 @@ def _misspelt(
 
 
 def _moment(row: Row) -> Moment:
-    with Decoding("moment", row["id"]):
-        return Moment(
-            id=row["id"],
-            turn=row["turn"],
-            at_s=row["at_s"],
-            person=row["person"],
-            name=row["name"],
-            conversation=row["conversation"],
-            audience=row["audience"],
-            text=row["text"],
-            importance=row["importance"],
-            is_own=bool(row["is_own"]),
-        )
+    return Moment(
+        id=row["id"],
+        turn=row["turn"],
+        at_s=row["at_s"],
+        person=row["person"],
+        name=row["name"],
+        conversation=row["conversation"],
+        audience=row["audience"],
+        text=row["text"],
+        importance=row["importance"],
+        is_own=bool(row["is_own"]),
+    )
 
 
 def _words(text: str) -> set[str]:
