@@ -14,7 +14,7 @@ from claudius.cognition.steps import STEPS
 from claudius.cognition.timing import FAILS
 from claudius.config.load import TOKENS, Loaded, blot, held, load, perceive_tokens, retired
 from claudius.config.schema import Config, daimon_modes
-from claudius.errors import BadConfiguration, ClaudiusError, StoreAway, StoreError, UsageProblem
+from claudius.errors import BadConfiguration, ClaudiusError, ProviderError, StoreAway, StoreError, UsageProblem
 from claudius.failure import failure_of
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, shipped
 from claudius.memory.opening import place_of
@@ -371,6 +371,8 @@ async def one_word(loaded: Loaded, home: Home) -> Check:
                 how = model_words(model_told(home, event.provider, event.model))
                 return Check("model", ok=True, detail=f"{event.provider} {event.model} answered{how}")
     except ClaudiusError as error:
+        if isinstance(error, ProviderError):
+            error.after_s = None  # a check is not made again by itself
         failure = failure_of(error)
         return Check("model", ok=False, detail=failure.detail, fix=failure.fix)
     finally:

@@ -82,4 +82,4 @@ def speed_words(tokens_per_s: float | None) -> str:
     told = f"{tokens_per_s:.1f} tokens a second on this machine"
     if tokens_per_s >= QUICK:
         return f"{told}: quick enough to talk to"
-    return f"{told}: slow to talk to, a smaller one of `claudius model list` is quicker"
+    return f"{told}: slow to talk to; a smaller model is quicker, and so is a machine with less to do"
