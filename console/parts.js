@@ -1,5 +1,5 @@
 // Parts that several screens share.
-import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/preact-htm.js";
+import { html, useLayoutEffect, useRef, useState } from "./vendor/preact-htm.js";
 import { get, post, seg } from "./net.js";
 
 // What people, files and models wrote, as text: a small tree of our own, no markup of theirs, nothing hidden.
@@ -119,7 +119,7 @@ export const Choice = ({ label, of, now, onChoose }) => html`<div class="choice"
 export function useKeys(press) {
   const now = useRef();
   now.current = press;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const pressed = (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, textarea, select") || document.querySelector("dialog[open]")) return;
       if (now.current(event.key)) event.preventDefault();
@@ -152,7 +152,7 @@ export function Growing({ of }) {
 
 export function Layer({ title, onClose, children }) {
   const box = useRef(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const before = document.activeElement;
     box.current.showModal();
     return () => before?.focus?.();

@@ -20,6 +20,8 @@ MUST = "CLAUDIUS_TEST_BROWSER"
 AXE = "axe_playwright_python"
 """The package that ships axe-core, as `axe.min.js`; pinned in `tests/lab/axe.txt`."""
 WAIT_S = 20.0
+ERASES_S = 180.0
+"""How long an erasure, which writes git anew and every copy, may take on a busy machine."""
 ROADS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 TELLS = """axe.run(document, {runOnly: RULES}).then(found => JSON.stringify(found.violations.map(one => one.id + ': '

@@ -1,5 +1,5 @@
 // Mind: who thinks, with which model, key and budget; and models to have at home.
-import { html, useEffect, useState } from "../vendor/preact-htm.js";
+import { html, useLayoutEffect, useState } from "../vendor/preact-htm.js";
 import { lines, post, seg } from "../net.js";
 import { Cards, Deed, Line, plain, Problem, Read, Section, useRead } from "../parts.js";
 
@@ -12,7 +12,7 @@ const size = (bytes) => `${(bytes / 1e9).toFixed(1)} GB`;
 // One setting: its field, and a button once it differs. What is set elsewhere says so.
 function Field({ name, label, row, of, again }) {
   const was = [row.value].flat().join(","), [now, set] = useState(was);
-  useEffect(() => set(was), [was]);
+  useLayoutEffect(() => set(was), [was]); // before anybody can choose
   const input = (event) => set(event.target.value);
   return html`<div class="setting"><label for=${name}>${label}</label> <span>${of ? html`<select id=${name} class="field" value=${now} onChange=${input}>${(of.some(([value]) => value === was) ? of : [[was, was], ...of]).map(([value, word]) => html`<option value=${value}>${word}</option>`)}</select>`
     : html`<input id=${name} class="field" value=${now} onInput=${input} autocomplete="off" spellcheck="false"/>`}

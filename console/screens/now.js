@@ -1,5 +1,5 @@
 // Now: the conversations, the talk, and the inner life while it happens.
-import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact-htm.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact-htm.js";
 import { get, isBusy, post, seg } from "../net.js";
 import { clock, day, Growing, Kept, nameOf, Nothing, OWN, placeOf, plain, Problem, Prose, Read, shortDay, spaced, Standing, Thought, Turn, useKeys, useRead } from "../parts.js";
 
@@ -98,7 +98,7 @@ function Talk({ page, older, onOlder, people, pending, going, looked, onWhy }) {
 
 function Compose({ conversation, busy, onSay, onStop, keys }) {
   const field = useRef(null), key = `claudius.draft.${conversation}`, own = isOwn(conversation);
-  useEffect(() => {
+  useLayoutEffect(() => {
     field.current.value = sessionStorage.getItem(key) ?? "";
   }, [key]);
   useKeys((key) => {

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from browsing import Tab
+from browsing import ERASES_S, Tab
 from claudius.home import Home
 from claudius.reports import life
 from driven import Machine, reply, serving_console, until
@@ -224,7 +224,7 @@ def test_console_w33_one_reverts_a_portrait_and_forgets_a_person_to_the_receipt(
         assert page.get_by_role("button", name="Forget for good").is_disabled()
         page.fill("#typed", "Rhea")
         page.get_by_role("button", name="Forget for good").click()
-        page.wait_for_selector("dialog >> text=and found none", timeout=180_000)
+        page.wait_for_selector("dialog >> text=and found none", timeout=1000 * ERASES_S)
         page.get_by_role("button", name="Close", exact=True).click()
         tab.until("!document.body.innerText.includes('Rhea')")
 

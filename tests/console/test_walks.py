@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from browsing import Tab
+from browsing import ERASES_S, Tab
 from driven import Machine, reply, serving_console, until
 from lab.loopback.hub import Hub, serving_hub
 from lived_week import LEARNED, TALK
@@ -168,9 +168,19 @@ def test_console_w33_a_person_forgotten_elsewhere_leaves_the_open_page(
         page = tab.page
         page.locator(".list button", has_text="Rhea").click()
         page.wait_for_selector(".known >> text=Rhea")
-        machine.ok("users", "forget", "rehearsal:t:rhea", "--yes")
+        machine.ok("users", "forget", "rehearsal:t:rhea", "--yes", within_s=ERASES_S)
         tab.until("!document.body.innerText.includes('Rhea')")
         assert {one for one in tab.problems if "404" not in one} == set()
+
+
+AT_ONCE = """() => { new MutationObserver((_, look) => {
+    const who = document.querySelector('#providers');
+    if (!who) return;
+    look.disconnect();
+    who.value = 'anthropic_api';
+    who.dispatchEvent(new Event('change', {bubbles: true}));
+}).observe(document.body, {childList: true, subtree: true}); }"""
+"""Choose who speaks in the instant in which the field comes."""
 
 
 def test_console_one_says_who_thinks_keeps_a_key_and_downloads_a_model(machine: Machine, tabs: Tabs) -> None:
@@ -179,9 +189,10 @@ def test_console_one_says_who_thinks_keeps_a_key_and_downloads_a_model(machine: 
     with serving_hub(Hub(b"GGUF" + bytes(3_000_000))) as hub:
         machine.env["HF_ENDPOINT"], hub.stall_at = hub.url, 2_000_000
         with serving_console(machine) as console:
-            tab = tabs().enter(console(), "mind")
+            tab = tabs().enter(console())
             page = tab.page
-            page.select_option("[id='providers']", "anthropic_api")
+            page.evaluate(AT_ONCE)
+            tab.open("mind")
             page.get_by_role("button", name="Set Who speaks").click()
             page.wait_for_selector("text=it counts from the next message on")
             page.fill("#ANTHROPIC_API_KEY", "sk-ant-api03-0123456789")
