@@ -2,7 +2,7 @@
 
 const TOKEN = "claudius.token";
 
-export class Failed extends Error {
+class Failed extends Error {
   constructor(status, body) {
     super(body.detail || `the console answered ${status}`);
     this.status = status;
@@ -123,7 +123,7 @@ export function follow({ conversation, event, gone, state }) {
   return () => { ended = true; abort?.abort(); wake?.(); document.removeEventListener("visibilitychange", turned); };
 }
 
-export class Grown {
+class Grown {
   constructor(text = "") { this.text = text; this.heard = new Set(); }
   add(piece) { this.text += piece; for (const one of this.heard) one(); }
   listen(one) { this.heard.add(one); return () => this.heard.delete(one); }

@@ -76,7 +76,7 @@ export const tokensIn = (used) => used.input_tokens + used.cache_read_tokens + u
 export const many = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 export const dollars = (n) => (n === null || n === undefined ? "price unknown" : n > 0 && n < 0.0001 ? "under $0.0001" : `$${n.toFixed(n && n < 1 ? 4 : 2)}`);
 export const signed = (n) => `${n < 0 ? "▼ −" : "▲ +"}${Math.abs(n).toFixed(2)}`;
-export const trustWord = (n) => `${n < 0 ? "−" : "+"}${Math.abs(n)} of ±10`;
+const trustWord = (n) => `${n < 0 ? "−" : "+"}${Math.abs(n)} of ±10`;
 export const spaced = (name) => String(name ?? "").replace(/\.md$/, "").replace(/_/g, " ");
 
 // Read a document, again when `turn` changes; the last one stays while a new one is fetched or fails.
