@@ -117,10 +117,16 @@ def keep_verified(
     """
     path = directory / (name or f"claudius-{now.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}.db")
     aside = directory / f".partial-{path.name}"
+
+    def discard() -> None:
+        for one in directory.iterdir():
+            if aside.name in one.name:
+                one.unlink()
+
     with private_files(), ExitStack() as undo:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         aside.unlink(missing_ok=True)
-        undo.callback(lambda: [one.unlink() for one in directory.iterdir() if aside.name in one.name])
+        undo.callback(discard)
         undo.callback(sum_of(path).unlink, missing_ok=True)
         made = verify(aside, at_least=copied(aside))
         if not made.is_verified:
