@@ -15,6 +15,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from case_rows import Row, rows
 from claudius.cognition.acts import Written
 from claudius.cognition.reply.parser import Parsed, Parser
 from claudius.cognition.steps import PSYCHE_STEPS, STEPS
@@ -434,6 +435,16 @@ class TestDoing:
 
         assert value(parsed, "acts") == "none"
         assert not re.search("Dropped|Forgotten|see to it|I'll remember that", speech(parsed))
+
+    @pytest.mark.parametrize("row", rows("facts", "fact", later=["irony"], why="irony is heard by a mind alone"))
+    def test_what_was_denied_quoted_or_supposed_is_no_fact(self, row: Row) -> None:
+        """Nothing is booked of a speaker that they have not said of themselves."""
+        scene = Scene()
+        booked = [
+            str(act.get("text")) for line in row.input["says"] for act in acts(scene.say(line)) if act["do"] == "know"
+        ]
+
+        assert not [one for one in booked for word in row.right.get("never_in_force", ()) if word in one]
 
     def test_a_time_that_it_asked_for_completes_the_reminder(self) -> None:
         """Asked when, the answer books what was to be said."""
