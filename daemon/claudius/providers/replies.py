@@ -69,10 +69,11 @@ _TOO_LONG = re.compile(
     r"(?<!\w)(?:prompt|inputs?|context|conversation)\b[^.;]{0,80}?"
     r"(?:too (?:long|large|many|big)|exceed|maximum|overflow|(?:greater|longer|larger) than"
     r"|must (?:be|have) (?:<|less|at most))"
-    r"|(?:too (?:long|large|many)|exceeds?|maximum|(?:greater|longer|larger) than)\b[^.;]{0,60}?"
+    r"|(?:too (?:long|large|many)|exceed(?:s|ed)?|max(?:imum)?|(?:greater|longer|larger) than)\b[^.;]{0,60}?"
     r"\b(?:prompt|context|input)\b"
-    r"|request (?:is )?(?:too large|exceeds)|too many (?:input )?tokens|tokens exceed|reduce the (?:length|size) of"
-    r"|range of input length",
+    r"|request (?:body )?(?:is )?(?:too large|exceeds)|too many (?:input )?tokens|reduce the (?:length|size) of"
+    r"|(?<!\w|-)(?<!max )(?<!output )(?<!completion )tokens?\b(?! limit)[^.;]{0,40}?\bexceed|exceed\w* model token"
+    r"|message\b[^.;]{0,40} too long|range of input length|context_length_exceeded",
     re.IGNORECASE,
 )
 _MEANINGS = (
@@ -105,7 +106,7 @@ def by_status(
         kind = SpendLimit if after_s is None else RateLimited
     elif status in (401, 403):
         kind = AuthFailed
-    elif status == 413 or _TOO_LONG.search(message):
+    elif status == 413 or _TOO_LONG.search(f"{message} {code}"):
         kind = TooLong
     elif status == 408:
         kind = TimedOut
@@ -132,7 +133,7 @@ def by_kind(kind: str, message: str, *, provider: str) -> ProviderError:
     if kind in _KINDS:
         return by_status(_KINDS[kind], message, provider=provider, code=kind)
     facts = ", ".join(filter(None, ("in the stream", listed(kind, CODES))))
-    found = TooLong if _TOO_LONG.search(message) else Overloaded
+    found = TooLong if _TOO_LONG.search(f"{message} {kind}") else Overloaded
     return refused(found, said=message, facts=facts, provider=provider)
 
 

@@ -295,10 +295,11 @@ _OPENS = re.compile(r"[<＜﹤&＆﹠%％﹪\\＼﹨\[［{｛﹛‹〈《【◁�
 """Without one of these characters nothing is disguised; most speech contains none."""
 _FOREIGN = re.compile(
     r"""(?x)
-      <[ ]?\|[^\s|<>]{1,40}\|[ ]?>                                          # a token of the model's own
+      <[ ]?(?:\|[^\s|<>]{1,40}\|?|[^\s|<>]{1,40}\|)[ ]?>                     # a token of the model's own
     | <[\s/]{0,8}[\w\-]{0,40}?(?:[a-z][^\W\x00-\x7f]|[^\W\x00-\x7f][a-z])  # a name of two scripts
     | [\[◁【]/?◁?/?[ ]?(?:think|thinking|thoughts?|reasoning|scratchpad)[ ]?[\]▷】]
     | ["'](?:inner|private|internal)?[ _\-]?(?:monologue|thoughts?|thinking|reasoning|scratchpad)["'][ ]?:
+    | \A\s*`{3}[ ]?(?:think|thinking|thoughts?|reasoning)\s                  # fenced off
     """
 )
 
@@ -340,6 +341,7 @@ _CLOSES = re.compile(r"[>＞\]▷】]")
 _MARK = re.compile(
     r"""(?x)
       <\|(?P<token>[^\s|<>]{1,40})\|>
+    | <(?P<half>\|channel|channel\|)>
     | [<＜]\s{0,4}(?P<slash>[/／]?)\s{0,4}(?P<tag>(?:[\w.\-]{1,40}:)?[\w\-]{1,40})
       (?:\s[^<>＜＞]{0,80})?(?P<self>/?)[>＞]
     | [\[◁【]\s?(?P<slash_2>/?)\s?(?P<word>\w{1,40})\s?[\]▷】]
@@ -351,8 +353,8 @@ _THOUGHTS = frozenset(
 )
 _TOKEN = re.compile(r"think|thought|reasoning")
 _PARTS = re.compile(r"[_\-.:]")
-_UNUSED = {"unused94": "think", "unused95": "end_think"}
-"""Tokens of Gemma's that MedGemma thinks between, by what they mean."""
+_MEANT = {"unused94": "think", "unused95": "end_think", "|channel": "think", "channel|": "end_think"}
+"""Tokens of MedGemma and of Gemma 4, by what they mean."""
 _ELSEWHERE = re.compile(r"[^\W\d_\u0000-\u036f]+")
 """A name in another script than Latin. At the beginning of a reply it marks a thought: no markup begins speech so."""
 _SHELLS = frozenset({"answer", "response", "final", "solution", "output"})
@@ -448,7 +450,7 @@ class ThoughtFilter:
 
     def _after(self, mark: re.Match[str]) -> State | Literal["void"] | None:
         """Return the state after a mark, `void` if what came before was a thought; None if the mark is text."""
-        if token := mark["token"] or _UNUSED.get(mark["tag"] or ""):
+        if token := mark["token"] or _MEANT.get(mark["tag"] or mark["half"] or ""):
             return self._after_token(canonical(token))
         written = mark["tag"] or mark["word"]
         name = canonical(written.rpartition(":")[2])
