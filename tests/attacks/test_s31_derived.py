@@ -546,7 +546,7 @@ def booked(request: Request) -> str:
 async def test_s31_what_was_booked_for_others_stays_as_far_as_it_is_their_own(
     home: Home, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, store: str
 ) -> None:
-    """Facts, matters, plans and keys that come from Tom's line go; what Ben said himself in its sight stays.
+    """Facts, matters, plans and keys that come from Tom's line go, and his reaction; what Ben said in its sight stays.
 
     A word of Ben's in them saves none in which most are the soul's; a reminder that he asked for then stays in his.
     """
@@ -557,13 +557,16 @@ async def test_s31_what_was_booked_for_others_stays_as_far_as_it_is_their_own(
         await life.say("the same thread", "Ben", BEN_SAID)
         await life.say("the same thread", "Ben", BEN_ASKED)
         await life.say("direct", "Ben", BEN_TOLD)
+        await life.server.world.react("C1", (await life.posts())[0].ts, TOM, "seizure_ribbon")
+        await life.quiet()
         before = life.holding(*OF_TOM)
         await life.forget_tom()
         held = life.holding(*OF_TOM)
         known = life.soul.records().person(BEN_ID)
         plans = [one["text"] for one in life.soul.records().plans()]
 
-    assert {"row of fact", "row of matter", "row of due", "row of moment"} <= set(before)
+    kept_in = ("fact", "matter", "due", "moment", "reaction", "inbox")
+    assert {f"row of {one}" for one in kept_in} <= set(before)
     assert held == []
     assert known is not None
     assert [one.text for one in known.facts] == ["Lives in Porto"]
@@ -654,23 +657,6 @@ async def test_s31_words_that_one_message_showed_beside_its_own_are_followed(
     assert {"row of user_model", "row of turn_record", "git"} <= set(before)
     assert held == []
     assert [one for one in prompts if "zq-4711" in one] == []
-
-
-@pytest.mark.parametrize("store", STORES)
-async def test_s31_a_reaction_goes_whole(home: Home, request: pytest.FixtureRequest, store: str) -> None:
-    """The emoji that somebody chose, which may be of their own making, stands in no key either."""
-    url = str(request.getfixturevalue("postgres_url")) if store == "postgresql" else ""
-    async with living(home, url, lambda _: None) as life:
-        await life.say("#ops", "Ben", "{bot} shall we meet?")
-        post = (await life.posts())[-1]
-        await life.server.world.react("C1", post.ts, TOM, "beetroot_sorrow")
-        await life.quiet()
-        before = life.holding("beetroot_sorrow")
-        await life.forget_tom()
-        held = life.holding("beetroot_sorrow")
-
-    assert {"row of reaction", "row of inbox"} <= set(before)
-    assert held == []
 
 
 async def test_s31_a_corrected_typo_touches_nothing(home: Home) -> None:

@@ -170,13 +170,20 @@ async def test_s37_a_models_server_may_quote_to_the_turns_record_alone(
 
 @pytest.mark.parametrize("wire", ["openai_compat", "anthropic_api"])
 async def test_s37_an_error_inside_a_stream_is_no_way_out(tmp_path: Path, wire: str) -> None:
-    """An error event after a 200 tells the class, and that it came in the stream; its kind is no way out either."""
+    """An error event after a 200 tells the class, and that it came in the stream; no kind and no tool's name is a way out."""
     error = {"type": f"odd {CANARY}", "message": f"render failed at {SAID}"}
+    block = {"type": "tool_use", "id": "t", "name": CANARY, "input": {}}
+    call = {"type": "content_block_start", "index": 0, "content_block": block}
+    if wire == "openai_compat":
+        calls = [{"index": 0, "id": "t", "type": "function", "function": {"name": CANARY, "arguments": "{}"}}]
+        call = {"type": "chunk", "choices": [{"index": 0, "delta": {"tool_calls": calls}}]}
 
     def refuse(_: bytes) -> web.Response:
-        """Answer with a stream that is one error."""
-        event = f"event: error\ndata: {json.dumps({'type': 'error', 'error': error})}\n\n"
-        return web.Response(text=event, content_type="text/event-stream")
+        """Answer with a stream of a call and an error."""
+        events = [
+            f"event: {one['type']}\ndata: {json.dumps(one)}\n\n" for one in (call, {"type": "error", "error": error})
+        ]
+        return web.Response(text="".join(events), content_type="text/event-stream")
 
     await _quoted(tmp_path, refuse, wire, SAID, "in the stream")
 

@@ -17,7 +17,6 @@ from claudius.children import bounding
 from claudius.config.load import Loaded
 from claudius.config.schema import ModelSettings
 from claudius.errors import Cut, ProviderError, TimedOut, Unavailable, Unreachable
-from claudius.foreign import UNLISTED
 from claudius.home import Home
 from claudius.provider import Done, Event, Request, Role, StopReason, Usage, estimate
 from claudius.providers.replies import (
@@ -192,10 +191,8 @@ class _Said:
                     self._model = plain_name(event["message"].get("model"), self._model)
                     self._count(event["message"].get("usage"))
                 case "content_block_start":
-                    block = event["content_block"]
-                    if block["type"] not in ("text", "thinking", "redacted_thinking"):
-                        name = plain_name(block.get("name", block["type"]), UNLISTED)
-                        log.warning("%s: a tool call that was never offered is refused: %s", NAME, name)
+                    if event["content_block"]["type"] not in ("text", "thinking", "redacted_thinking"):
+                        log.warning("%s: a tool call that was never offered is refused", NAME)
                 case "content_block_delta" if event["delta"]["type"] == "text_delta":
                     return self.reply.add(event["delta"]["text"])
                 case "message_delta":

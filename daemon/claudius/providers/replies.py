@@ -160,7 +160,7 @@ def _complaint(said: str) -> str:
 
 
 def plain_name(given: object, otherwise: str) -> str:
-    """Return what a server names, a model or a tool, if it can be a name at all; otherwise the other one. Pure."""
+    """Return what a server calls a model, if it can be a name at all; otherwise the other one. Pure."""
     name = given.strip() if isinstance(given, str) else ""
     return name if _NAME.match(name) else otherwise
 

@@ -17,7 +17,6 @@ import msgspec
 from claudius.children import LINE_BYTES
 from claudius.decoding import ready
 from claudius.errors import Cut
-from claudius.foreign import UNLISTED
 from claudius.provider import Done, Event, Request, StopReason, Usage, estimate
 from claudius.providers.enforced import JsonSections
 from claudius.providers.local_server import NO_FACTS, Facts
@@ -161,10 +160,8 @@ class StreamedCompletion:
         self._count(chunk.usage or (own if own.prompt_tokens else None))
         self._stop = chunk.choice.finish_reason or self._stop
         words = chunk.choice.words
-        for call in words.tool_calls or ():
-            if call.function and call.function.name:
-                name = plain_name(call.function.name, UNLISTED)
-                log.warning("%s: a tool call that was never offered is refused: %s", NAME, name)
+        if any(call.function and call.function.name for call in words.tool_calls or ()):
+            log.warning("%s: a tool call that was never offered is refused", NAME)
         self.ended = self.ended or chunk.done
         self._is_finished = self._is_finished or bool(chunk.choice.finish_reason)
         text = words.text

@@ -34,7 +34,7 @@ from claudius.errors import (
     TooLong,
     Unreachable,
 )
-from claudius.foreign import UNLISTED, listed
+from claudius.foreign import listed
 from claudius.provider import Done, Event, Message, Request, Reset, StopReason, Usage
 from claudius.providers.replies import StreamedReply, by_status, plain_name, priced, refused
 
@@ -236,8 +236,7 @@ class ClaudeReply:
             case "message_start":
                 return self._start(event["message"])
             case "content_block_start" if event["content_block"]["type"] not in _TEXT_BLOCKS:
-                name = plain_name(event["content_block"].get("name"), UNLISTED)
-                log.warning("%s: a tool call that was never offered is refused: %s", self.provider, name)
+                log.warning("%s: a tool call that was never offered is refused", self.provider)
                 return self._done("end")
             case "content_block_delta" if event["delta"].get("type") == "text_delta":
                 delta = self._reply.add(event["delta"]["text"])
