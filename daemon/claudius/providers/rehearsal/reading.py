@@ -290,7 +290,8 @@ def _wanted_in(text: str, lines: Lines) -> tuple[str, Told] | None:
             return task or left, {}
         task, told = (task, told) if {"hour", "name", "count"} & {*told} else _peel(task, lines, told)
         told = {} if lines.patterns["unread"].search(task) else told
-        told = {**told, "wake": found["wake"]} if told and found["wake"] else told
+        rises = found["wake"] or lines.patterns["rises"].search(task)
+        told = {**told, "wake": "wake"} if told and rises else told
         return task.strip(" ,.!?") or found["name"] or found["wake"] or "what you asked for", told
     return None
 
