@@ -25,7 +25,7 @@ from claudius.prompt import valid
 from claudius.psyche_types import Milestone
 from claudius.receipts import dropped, planned, unplanned, zone_set
 from claudius.recollection import PlanHere, turn_of
-from claudius.recurrence import following, local_instant, zone_named
+from claudius.recurrence import DAYS, days_of, following, local_instant, zone_named
 
 MOST_OPEN = 100
 """Pending plans allowed in one conversation; further ones are refused."""
@@ -193,6 +193,9 @@ def move_plan(
         here = next_at.astimezone(zone_named(row["zone"]))
         at = local_instant(here.date(), here.time(), zone_named(zone))
     rhythm = row["repeat"] if repeat is None else repeat
+    days = days_of(repeat or "")
+    if at is None and days and DAYS[next_at.astimezone(zone_named(zone)).weekday()] not in days:
+        at = following(next_at, zone_named(zone), rhythm, next_at)
     db.run(
         "plan_moved",
         id=row["id"],

@@ -288,7 +288,7 @@ async def p22(ground: Ground) -> None:
 
 @case("P23", "a plan is moved to another hour, rhythm or zone; one that is gone says so")
 async def p23(ground: Ground) -> None:
-    """Move the hour of a series, the zone alone, the rhythm alone."""
+    """Move the hour of a series, the zone alone, the rhythm alone: the next one is on a day of the new rhythm."""
     async with awake(ground) as store:
         await book(store, made(repeat="daily"))
         (one,) = (await recalled(store, heard(n=98))).plans
@@ -296,16 +296,20 @@ async def p23(ground: Ground) -> None:
             store,
             PlanMoved(plan=one.id, at=TOMORROW + HOUR),
             PlanMoved(plan=one.id, zone="Asia/Tokyo"),
+            PlanMoved(plan=one.id, repeat="tue,thu"),
+            PlanMoved(plan=one.id, repeat="sat"),
             PlanMoved(plan=one.id, repeat=""),
             PlanMoved(plan=12345, at=TOMORROW),
             n=2,
         )
-        await store.plans.fire_due(TOMORROW + HOUR, 24)
-        (late,) = await book(store, PlanMoved(plan=one.id, at=TOMORROW + 9 * HOUR), n=3)
+        await store.plans.fire_due(TOMORROW + timedelta(days=5), 24)
+        (late,) = await book(store, PlanMoved(plan=one.id, at=TOMORROW + timedelta(days=6)), n=3)
     assert told == [
         "⏰ Tue 6 Jan 2026, 10:00 Europe/Berlin ↻ 1 d · call the dentist · p1",
         "⏰ Tue 6 Jan 2026, 10:00 Asia/Tokyo ↻ 1 d · call the dentist · p1",
-        "⏰ Tue 6 Jan 2026, 10:00 Asia/Tokyo · call the dentist · p1",
+        "⏰ Tue 6 Jan 2026, 10:00 Asia/Tokyo ↻ Tue, Thu · call the dentist · p1",
+        "⏰ Sat 10 Jan 2026, 10:00 Asia/Tokyo ↻ Sat · call the dentist · p1",
+        "⏰ Sat 10 Jan 2026, 10:00 Asia/Tokyo · call the dentist · p1",
         "✖ ∅",
     ]
     assert late == "✖ p1 ∅"
