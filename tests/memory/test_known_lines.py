@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from claudius.cognition.prompt.present import fact_line, matter_line
+from claudius.cognition.prompt.present import fact_line, matter_line, plan_line
 from claudius.memory.facts import MOST_MATTERS, SHOWN_CHARS, ended_line, is_bereaved, shown_facts, shown_matters
 from claudius.memory.ranking import stemmed
 from claudius.perception import Perception
-from claudius.recollection import Entry, EntryType, Fact, Matter, PastTurn
+from claudius.recollection import Entry, EntryType, Fact, Matter, PastTurn, PlanHere
 
 ANA, BEN = "slack:T1:Ana", "slack:T1:Ben"
 AT = datetime(2026, 3, 25, 9, tzinfo=UTC)
@@ -151,3 +151,11 @@ def test_a_fact_is_told_by_its_id_its_words_and_its_dates() -> None:
     )
     assert fact_line(KNOWN[6], "Ada") == "f7 prefers trains (unchecked)"
     assert ended_line(ended) == "Vegetarian (since 2025-01-02, until 2026-03-25: doctor's orders)"
+
+
+def test_a_plan_by_another_clock_than_the_present_names_its_zone() -> None:
+    """Its hour is that of its own zone: whoever reads it must not take it for the hour here."""
+    call = PlanHere(id=1, short="p3", at=datetime(2026, 11, 27, 0, tzinfo=UTC), zone="Asia/Tokyo", text="call")
+
+    assert plan_line(call, "Asia/Tokyo") == "p3 Fri 27 Nov 9:00: call"
+    assert plan_line(call, "Europe/Rome") == "p3 Fri 27 Nov 9:00 Asia/Tokyo: call"

@@ -111,11 +111,11 @@ def show(person: Person, past: Sequence[PastTurn], *, interval: int) -> Showing:
     return Showing((), "still in the history")
 
 
-WORDING = 4
+WORDING = 5
 """Grows when the same snapshot and soul files give other bytes.
 
 2: the Temperament names only what is marked; the scale of trust stands in the step that asks for it. 4: what a third
-party's tool gave is whole in one later prompt.
+party's tool gave is whole in one later prompt. 5: a plan by another clock than The Present's names its zone.
 """
 
 

@@ -167,7 +167,8 @@ def context_blocks(plan: Plan, recollection: Recollection, soul: SoulText, setti
         blocks.append(TailBlock("Psyche", [{"kind": RecordKind.PSYCHE, **plan.felt.record}]))
     blocks += [TailBlock(heading, [one]) for heading, one in known_records(recollection).items()]
     if recollection.plans:
-        blocks.append(TailBlock("Plans", [plans_record(recollection, settings.zone)]))
+        names_zones = settings.wording >= NAMED_CLOCKS
+        blocks.append(TailBlock("Plans", [plans_record(recollection, settings.zone, names_zones=names_zones)]))
     if plan.remembered.lines:
         record = {"kind": RecordKind.MEMORY, "lines": plan.remembered.lines}
         blocks.append(TailBlock("Remembered", [record], write=nested_line))
@@ -226,6 +227,8 @@ def _fenced(blocks: Sequence[TailBlock], nonce: str) -> dict[str, str]:
 
 SHORT_NAMES = 3
 """The wording from which no block holds a whole id, and a talk of two has no line of the ledger."""
+NAMED_CLOCKS = 5
+"""The wording from which a plan by another clock than The Present's names its zone."""
 PRESENT = "The Present"
 BROKEN_CHARS = 4000
 """The number of characters of an unusable reply that the second call is shown."""

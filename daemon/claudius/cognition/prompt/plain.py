@@ -108,7 +108,7 @@ def _memory(plan: Plan, recollection: Recollection, words: Mapping[str, Any], zo
     """Yield at most three lines: what is known of the speaker, what waits, what was said before; then counsel."""
     name = _who(recollection)
     facts = [" ".join(one.text.split()) for one in recollection.known]
-    plans = [plan_line(one, zone).partition(" ")[2] for one in recollection.plans]
+    plans = [plan_line(one, zone, names_zone=False).partition(" ")[2] for one in recollection.plans]
     matters = [*plans, *[" ".join(one.text.split()) for one in recollection.matters]]
     moments = [
         f"{one.get('ago') or one.get('when', '')} {one.get('from', '')}: {one['text']}" for one in plan.remembered.lines

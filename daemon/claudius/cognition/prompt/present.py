@@ -149,18 +149,22 @@ def matter_line(one: Matter, today: date) -> str:
     return f"{text}, {'is' if days > 0 else 'was'} on {day}"
 
 
-def plans_record(recollection: Recollection, zone: str) -> dict[str, Scalar]:
-    """Return what waits for the speaker, a line each: `p3 Thu 27 Nov 9:00, weekdays: call the dentist`. Pure."""
-    lines = [plan_line(one, zone) for one in recollection.plans[:MOST_PLANS]]
+def plans_record(recollection: Recollection, zone: str, *, names_zones: bool) -> dict[str, Scalar]:
+    """Return what waits for the speaker, a line each: `p3 Thu 27 Nov 9:00, weekdays: call the dentist`. Pure.
+
+    `names_zones`: a plan by another clock than `zone` says by which.
+    """
+    lines = [plan_line(one, zone, names_zone=names_zones) for one in recollection.plans[:MOST_PLANS]]
     return {"kind": RecordKind.PLANS, "text": "\n".join(lines)}
 
 
-def plan_line(one: PlanHere, zone: str) -> str:
+def plan_line(one: PlanHere, zone: str, *, names_zone: bool = True) -> str:
     """Return the line of a plan, by the clock of its own zone, else of the one given. Pure."""
     at = one.at.astimezone(known_zone(one.zone, zone or "UTC"))
     day = f"{WEEKDAYS[at.weekday()][:3]} {at.day} {MONTHS[at.month - 1][:3]}"
+    clock = f" {at.tzinfo}" if names_zone and one.zone and one.zone != zone else ""
     again = f", {one.repeat}" if one.repeat else ""
-    return f"{one.short} {day} {at.hour}:{at:%M}{again}: {' '.join(one.text.split())[:PLAN_CHARS]}"
+    return f"{one.short} {day} {at.hour}:{at:%M}{clock}{again}: {' '.join(one.text.split())[:PLAN_CHARS]}"
 
 
 MANIFEST = "manifest.md"
