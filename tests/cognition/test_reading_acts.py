@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from claudius.acts import FactKnown, PlanCancelled, PlanMade, PlanMoved, ZoneSet
-from claudius.cognition.acts import ActsBasis, Doable, RefusedAct, read_act, read_acts
+from claudius.cognition.acts import ActsBasis, Doable, RefusedAct, called_so, read_act, read_acts
 from claudius.perception import Perception
-from claudius.recollection import Fact, Matter, Person, PlanHere, UserModel, unrecalled
+from claudius.recollection import Entry, EntryType, Fact, Matter, PastTurn, Person, PlanHere, UserModel, unrecalled
 
 NOW = datetime(2026, 11, 26, 10, 0, 30, tzinfo=UTC)
 HEARD = Perception(
@@ -200,6 +200,27 @@ def test_a_plan_moves_by_the_clock_of_the_present() -> None:
 def test_a_reminder_is_for_somebody_here_who_agreed() -> None:
     """By a name, by the short name in brackets, or for the speaker."""
     assert [planned(at=AT, who=one).person for one in ("ben", "Ada", " ")] == ["slack:T:U4", "slack:T:U1", "slack:T:U1"]
+
+
+def test_whoever_wrote_in_what_is_recalled_is_here() -> None:
+    """The Present names them as reading along; a bot is none, nor another id of somebody who speaks now."""
+    lines = (("slack:T:U5", "Uma Berg", {}), ("slack:T:B1", "Zoe", {"bot": True}), ("slack:T:A9", "Ada", {}))
+    wrote = tuple(
+        Entry(entry_type=EntryType.USER_MESSAGE, content="m", at=NOW, person=who, name=name, metadata=about)
+        for who, name, about in lines
+    )
+    past = (PastTurn(turn="t0", nonce="n", number=1, entries=wrote),)
+
+    assert [dict(called_so(name, known(past=past).recollection)) for name in ("uma", "Zoe", "Ada")] == [
+        {"slack:T:U5": "Uma Berg"}, {}, {"slack:T:U1": "Ada"},
+    ]  # fmt: skip
+
+
+def test_none_beside_acts_is_no_act() -> None:
+    """A model that writes both does what it wrote."""
+    found = read_acts('none\n{"do": "zone", "zone": "Asia/Tokyo"}', known())
+
+    assert ([one.do for one in found.done], found.refused) == (["zone"], ())
 
 
 def test_a_fact_is_whose_it_is_said_of() -> None:

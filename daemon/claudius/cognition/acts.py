@@ -33,7 +33,7 @@ from claudius.cognition.timing import zone_name, zone_of
 from claudius.decoding import decoder, misshapen
 from claudius.errors import BadConfiguration
 from claudius.prompt import quoted, short_name
-from claudius.recollection import Recollection
+from claudius.recollection import EntryType, Recollection
 from claudius.recurrence import local_instant
 
 ACTS: Final = "acts"
@@ -172,8 +172,9 @@ def read_acts(text: str, known: ActsBasis) -> ReadActs:
     """Read a section of acts: `none`, or one JSON object a line. More than five are too many. Pure."""
     bare = text.strip()
     fenced = _FENCE.match(bare)
-    lines = [line.strip() for line in (fenced[1] if fenced else bare).splitlines() if line.strip()]
-    if not lines or [line.strip(_EDGES).casefold() for line in lines] == [NONE]:
+    written = map(str.strip, (fenced[1] if fenced else bare).splitlines())
+    lines = [line for line in written if line.strip(_EDGES).casefold() not in ("", NONE)]
+    if not lines:
         return ReadActs(written=NONE)
     done: list[Doable] = []
     refused: list[RefusedAct] = []
@@ -324,6 +325,28 @@ _CHECKS: Final[Mapping[type, Callable[[Any, ActsBasis], Act]]] = {
 }  # fmt: skip
 
 
+def called_so(name: str, now: Recollection) -> dict[str, str]:
+    """Return whom a name may mean, id → their name: one by the short name, else by the whole, else by a part. Pure.
+
+    Whoever speaks, is spoken to, or wrote in the turns that are recalled: all whom a prompt names as present.
+    """
+    wanted = " ".join(name.split()).casefold()
+    here = {one.person: now.called(one) for one in now.perceptions if one.person}
+    here |= {one.person: one.name for one in now.people}
+    wrote = [e for turn in now.past for e in turn.entries if e.entry_type is EntryType.USER_MESSAGE and e.person]
+    there = {one.person or "": one.name or "" for one in wrote if not one.metadata.get("bot")}
+    known = {*here.values()}  # somebody with several ids is known here by one of them
+    here |= {one: called for one, called in there.items() if one not in here and called not in known}
+    shorts = {short_name(one): one for one in here}
+    if now.speaker and now.perception.person != now.speaker.person:
+        here.pop(now.perception.person, None)
+        shorts[short_name(now.perception.person)] = now.speaker.person
+    if wanted in shorts:
+        return {shorts[wanted]: here[shorts[wanted]]}
+    whole = {one: called for one, called in here.items() if wanted in (called.casefold(), one)}
+    return whole or {one: called for one, called in here.items() if wanted in called.casefold().split()}
+
+
 def _person(known: ActsBasis) -> str:
     """Return whom the turn speaks to."""
     addressee = known.recollection.addressee
@@ -335,17 +358,11 @@ def _person(known: ActsBasis) -> str:
 
 def _present(name: str, known: ActsBasis) -> str | None:
     """Return the id of somebody here by a name that is theirs alone; None if nobody here is called so."""
-    now, wanted = known.recollection, " ".join(name.split()).casefold()
-    here = {one.person: now.called(one) for one in now.perceptions if one.person}
-    here |= {one.person: one.name for one in now.people}
-    if now.speaker and now.perception.person != now.speaker.person:  # one of several ids of one person
-        here.pop(now.perception.person, None)
-    whole = [one for one, called in here.items() if wanted in (called.casefold(), one, short_name(one))]
-    found = whole or [one for one, called in here.items() if wanted in called.casefold().split()]
+    found = called_so(name, known.recollection)
     if len(found) > 1:
-        candidates = " or ".join([f"{_quoted(here[one])} ({short_name(one)})" for one in found])
+        candidates = " or ".join([f"{_quoted(called)} ({short_name(one)})" for one, called in found.items()])
         raise _Refusal(f"{_quoted(name)} may be {candidates}: write which, by the short name in brackets")
-    return found[0] if found else None
+    return next(iter(found), None)
 
 
 def _listed(short: str, listed: Iterable[Any], heading: str) -> int:

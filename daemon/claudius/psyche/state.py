@@ -8,7 +8,7 @@ Source: the psyche design, sections 4 and 9.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from math import exp2
 from pathlib import Path
@@ -358,24 +358,27 @@ def kinds() -> Mapping[str, Landing]:
     return found
 
 
-def read_appraisal(answers: Sequence[str], people: Mapping[str, str], speaker: str) -> Appraisal | None:
+def read_appraisal(
+    answers: Sequence[str], called_so: Callable[[str], Collection[str]], speaker: str
+) -> Appraisal | None:
     """Return what a reply's appraisal means; None if it is not one line of closed words, or two that differ. Pure.
 
-    `people` maps what a prompt calls a person to their id; `speaker` is who is meant where nobody is named.
+    `called_so` returns the ids of those whom a name may mean; `speaker` is who is meant where nobody is named.
     """
     lines = [line for answer in answers for line in answer.splitlines() if line.strip()]
-    found = {_line(line, people, speaker) for line in lines}
+    found = {_line(line, called_so, speaker) for line in lines}
     return found.pop() if len(found) == 1 else None
 
 
-def _line(line: str, people: Mapping[str, str], speaker: str) -> Appraisal | None:
+def _line(line: str, called_so: Callable[[str], Collection[str]], speaker: str) -> Appraisal | None:
     parts = [" ".join(part.split()) for part in line.strip().removesuffix(".").casefold().split(",")]
     kind, strength, whom = (*parts, PLAIN, "")[:3] if len(parts) == 1 else (*parts, "")[:3]
     if len(parts) not in _PARTS or kind not in kinds() or strength not in STRENGTHS:
         return None
     person = speaker
     if len(parts) == max(_PARTS):
-        person = people.get(whom.removeprefix("of "), "") if whom.startswith("of ") else ""
+        found = called_so(whom.removeprefix("of ")) if whom.startswith("of ") else ()
+        person = next(iter(found)) if len(found) == 1 else ""
     return Appraisal(person=person, kind=kind, strength=strength) if person else None
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
@@ -24,6 +23,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
+from claudius.cognition.acts import called_so
 from claudius.cognition.reply.parser import Section, clean_note, clean_text, one_line, read_bool
 from claudius.cognition.reply.state_values import read_state
 from claudius.cognition.reply.tags import NAMES, Names, canonical, is_taken
@@ -142,21 +142,6 @@ def _thought(reading: Reading) -> Effect:
     return Effect(entries=(entry,))
 
 
-def _people(recollection: Recollection) -> dict[str, str]:
-    """Return the ids of those present, keyed by what a model may call them: short names, unambiguous (first) names."""
-    present = {one.person: recollection.called(one) for one in recollection.perceptions if one.person}
-    canonical = recollection.speaker.person if recollection.speaker else ""
-    ids = {person: canonical or person for person in present}
-    present |= {other.person: other.name for other in recollection.others}
-    ids |= {other.person: other.person for other in recollection.others}
-    counts = Counter([name.casefold() for name in present.values() if name])
-    named = {name.casefold(): ids[person] for person, name in present.items() if counts[name.casefold()] == 1}
-    firsts = {person: name.split()[0].casefold() for person, name in present.items() if name.split()}
-    once = Counter({ids[person]: first for person, first in firsts.items()}.values())
-    named |= {first: ids[person] for person, first in firsts.items() if once[first] == 1 and first not in counts}
-    return named | {short_name(person): ids[person] for person in present}
-
-
 def _chosen(reading: Reading) -> Effect:
     """Read the choice, where no reply is owed, of an emoji or of silence instead of speech."""
     action, name = read_action(reading.thoughts["chosen_action"][0].content)
@@ -181,7 +166,7 @@ def _appraised(reading: Reading) -> Effect:
     """Read how what was said landed, in closed words; a table, not the model, maps them to numbers."""
     answers = [one.content for one in reading.thoughts["appraisal"]]
     speaker = reading.person.person if reading.person else ""
-    found = read_appraisal(answers, _people(reading.recollection), speaker)
+    found = read_appraisal(answers, partial(called_so, now=reading.recollection), speaker)
     entry = Entry(
         entry_type=EntryType.MENTAL_QUERY,
         content="\n".join(answers).strip(),
