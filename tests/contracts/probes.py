@@ -23,7 +23,6 @@ from claudius.psyche.events import (
     EventContext,
     Happening,
     PsycheState,
-    Weighing,
     classify,
     is_addressed,
     scope,
@@ -101,7 +100,7 @@ def gate(row: Mapping[str, Any]) -> dict[str, Any]:
         arcs=tuple((arc, dict(matched)[arc.arc]) for arc in moved.arcs if arc.arc in dict(matched)),
         kernel=kernel,
     )
-    found = judge(happening, standing, _around(event, state, happening), Weighing())
+    found = judge(happening, standing, _around(event, state, happening))
     return {
         "attention": found.outcome,
         "m": found.m,

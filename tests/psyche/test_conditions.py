@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from claudius.psyche.attend import judge, salience
-from claudius.psyche.events import NOTHING_HEARD, EventContext, Happening, PsycheState, Weighing
+from claudius.psyche.events import NOTHING_HEARD, EventContext, Happening, PsycheState
 from claudius.psyche_types import Arc, Edge, Numbers
 from contracts.probes import gate
 
@@ -72,7 +72,7 @@ def test_m12_whatever_is_addressed_means_enough_in_every_state(
         edge=Edge(person="p", at_s=0.0, warmth=warmth, tension=tension),
     )
 
-    found = judge(replace(ADDRESSED, address=address), standing, EventContext(), Weighing())
+    found = judge(replace(ADDRESSED, address=address), standing, EventContext())
 
     assert "M" not in found.failed
     assert found.m >= found.theta
@@ -127,7 +127,7 @@ def test_m13_there_is_a_choice_where_something_can_be_done(text: str, address: s
 
 def test_m13_the_souls_own_events_leave_the_choice_to_begin() -> None:
     """M13: a tick or a promise offers one choice: to initiate."""
-    found = judge(Happening(kind="tick", address="self", heard=NOTHING_HEARD), NEUTRAL, EventContext(), Weighing())
+    found = judge(Happening(kind="tick", address="self", heard=NOTHING_HEARD), NEUTRAL, EventContext())
 
     assert found.choices == ("initiate",)
 
@@ -136,5 +136,5 @@ def test_tiredness_raises_the_threshold() -> None:
     """Threshold: below .3 of energy a thought needs more meaning."""
     tired = replace(NEUTRAL, numbers=Numbers(at_s=0.0, energy=0.0))
 
-    assert judge(ADDRESSED, tired, EventContext(), Weighing()).theta == pytest.approx(0.37)
-    assert judge(ADDRESSED, NEUTRAL, EventContext(), Weighing()).theta == pytest.approx(0.32)
+    assert judge(ADDRESSED, tired, EventContext()).theta == pytest.approx(0.37)
+    assert judge(ADDRESSED, NEUTRAL, EventContext()).theta == pytest.approx(0.32)

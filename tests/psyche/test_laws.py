@@ -333,7 +333,7 @@ def test_m6_the_weakest_arc_makes_room() -> None:
     """M6: the number of arcs is limited; a new arc replaces the weakest."""
     crowd = tuple(replace(ARC, arc=str(n), label=f"l{n}", stems=(f"s{n}",), intensity=0.2 + n / 20) for n in range(12))
 
-    kept = subjects.with_birth(crowd, replace(ARC, arc="new", label="new"), 12)
+    kept = subjects.with_birth(crowd, replace(ARC, arc="new", label="new"))
 
     assert len(kept) == 12
     assert "new" in {arc.arc for arc in kept}
@@ -371,9 +371,7 @@ def test_m23_the_trace_folds_again_to_the_same_bits(
             matches=tuple((arc.arc, 0.6) for arc in psyche.arcs) if subject == "known" else (),
             birth=born if subject == "new" else None,
         )
-        change = Change(
-            turn=f"t{n}", audience="a", event=event, compiled=kernel, outcome="think", appraisals=took, max_arcs=3
-        )
+        change = Change(turn=f"t{n}", audience="a", event=event, compiled=kernel, outcome="think", appraisals=took)
         folded = change.fold(psyche)
         rows.append((f"t{n}", msgspec.json.encode(folded.inputs), folded.traits))
         psyche = _kept(psyche, folded)
@@ -412,7 +410,6 @@ def change_of(turn: str, inputs: Mapping[str, Any], person: str, traits: tuple[f
             matches=tuple((arc, match) for arc, match in inputs["matches"]),
             birth=born if inputs["born"] else None,
         ),
-        max_arcs=inputs["born"] or subjects.MOST_ARCS,
         compiled=Kernel(*traits),
         outcome=inputs["outcome"],
         appraisals=tuple(

@@ -32,25 +32,25 @@ V = TypeVar("V")
 _TYPES = {THOUGHT: EntryType.INTERNAL_MONOLOGUE, SPEECH: EntryType.EXTERNAL_DIALOG}
 
 
-class Yielded(Exception):
-    """Raised to stop the turn for a new perception; its thoughts are kept."""
+class TurnEnded(Exception):
+    """Raised to end the turn with the memory that it has so far."""
 
     def __init__(self, memory: WorkingMemory) -> None:
         super().__init__()
         self.memory = memory
+
+
+class Yielded(TurnEnded):
+    """Raised to stop the turn for a new perception; its thoughts are kept."""
+
+
+class Asked(TurnEnded):
+    """Raised to end the turn with the question for a tool, or with the line that says what became of it."""
 
 
 def internal(text: str) -> str:
     """Word an internal perception, in the soul's own voice. Pure."""
     return text
-
-
-class Asked(Exception):
-    """Raised to end the turn with the question for a tool, or with the line that says what became of it."""
-
-    def __init__(self, memory: WorkingMemory) -> None:
-        super().__init__()
-        self.memory = memory
 
 
 class Thinker:

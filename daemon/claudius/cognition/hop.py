@@ -19,7 +19,7 @@ from claudius.cognition.asking import ModelReply, acts_of, answers, ask_model, t
 from claudius.cognition.asks import QUERY, SPEECH, THOUGHT, external_dialogue
 from claudius.cognition.conclude.conclusion import conclude, heard
 from claudius.cognition.conclude.transitions import allowed, joined, judge, moved, stayed
-from claudius.cognition.function_process import Asked, Turn, Yielded
+from claudius.cognition.function_process import Turn, TurnEnded, Yielded
 from claudius.cognition.history import section
 from claudius.cognition.judging import judged
 from claudius.cognition.mind import StepVoice
@@ -147,10 +147,8 @@ async def _function(turn: TurnState) -> Transition | None:
     memory = source.base + turn.entries
     try:
         outcome = await process.run(facade, memory, **state.params)
-    except Yielded as yielded:
-        outcome, turn.has_yielded = yielded.memory, True
-    except Asked as asked:
-        outcome = asked.memory
+    except TurnEnded as ended:
+        outcome, turn.has_yielded = ended.memory, isinstance(ended, Yielded)
     wanted = outcome if isinstance(outcome, Transition) else None
     left = (wanted.memory or memory) if wanted else outcome
     if not isinstance(left, WorkingMemory):

@@ -28,7 +28,7 @@ from claudius.intent import ApologyKind
 from claudius.memory.store import Store
 from claudius.perception import SELF, Kind, Origin
 from claudius.provider import Form, Profile
-from claudius.psyche import Attention, GateSettings, Weighing, attend, set_back
+from claudius.psyche import Attention, GateSettings, attend, set_back
 from claudius.psyche.change import Change
 from claudius.psyche.events import FAILED_EFFECTS, OVERRIDDEN_EFFECTS
 from claudius.psyche.personality import BadPersonality, Fingerprint, Kernel, kernel
@@ -183,12 +183,12 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
 class Plan(Struct, frozen=True, kw_only=True):
     """What one turn will ask and show, decided before any model call."""
 
-    process: str
-    asked: tuple[str, ...]
+    process: str = ""
+    asked: tuple[str, ...] = ()
     """Every step asked, in order, including the conditional ones."""
-    conditional: Mapping[str, str]
+    conditional: Mapping[str, str] = field(default_factory=dict)
     """Conditional step → the check it depends on."""
-    shown: tuple[Shown, ...]
+    shown: tuple[Shown, ...] = ()
     reasons: Mapping[str, str] = field(default_factory=dict)
     """Gate → the rule that decided it, for `claudius why`."""
     seen: bool = False
@@ -211,10 +211,6 @@ class Plan(Struct, frozen=True, kw_only=True):
     def speaks(self) -> bool:
         """Whether something may be said: a reply is owed, or speech was asked for."""
         return self.owes or "external_dialogue" in self.asked
-
-
-NO_PLAN = Plan(process="", asked=(), conditional={}, shown=(), owes=False)
-"""The plan of a turn before its first hop."""
 
 
 def plan(
@@ -298,14 +294,7 @@ def portrait(speaker: Person | None) -> tuple[Shown, ...]:
 
 def silent_plan(process: str, recollection: Recollection, settings: EngineSettings) -> Plan:
     """Return a plan without speech: no step is asked, nothing is shown, nothing is owed. Pure."""
-    return Plan(
-        process=process,
-        asked=(),
-        conditional={},
-        shown=(),
-        owes=False,
-        history_from=compact(recollection.past, settings),
-    )
+    return Plan(process=process, owes=False, history_from=compact(recollection.past, settings))
 
 
 def allowed_verbs(step: str, plan: Plan, soul: SoulText) -> tuple[tuple[str, ...], str]:
@@ -401,7 +390,7 @@ def gate_settings_of(soul: SoulText, config: Config, *, has_process: bool = Fals
     return GateSettings(
         kernel=kernel_of(soul),
         soul_name=soul_name(soul.text("soul.md")),
-        weighing=Weighing(threshold=psyche.threshold),
+        threshold=psyche.threshold,
         acknowledges_by_emoji=psyche.acknowledge == "emoji",
         milestone=sections(soul.files.get(f"processes/{PROCESS}.md")).get("milestone", "") if psyche.proactive else "",
         can_acknowledge=bool(speech.acknowledge) and not has_process,

@@ -21,14 +21,13 @@ from claudius.cognition.conclude.conclusion import (
     conclude_heard,
     conclude_told,
     conclude_unthought,
-    lines_for,
 )
 from claudius.cognition.conclude.transitions import mood_before
 from claudius.cognition.history import lengths, rendered
 from claudius.cognition.hooks import show_heard
 from claudius.cognition.hop import begin, run
 from claudius.cognition.mind import Mind, Stage, is_by_owner
-from claudius.cognition.plan import NO_PLAN, EngineSettings, attend_to, setback
+from claudius.cognition.plan import EngineSettings, Plan, attend_to, setback
 from claudius.cognition.proactive import (
     PROCESS,
     follows,
@@ -198,7 +197,7 @@ async def _recalled(pending: Pending, mind: Mind, surface: Surface) -> TurnState
         config=config,
         settings=settings,
         recollection=recollection,
-        plan=NO_PLAN,
+        plan=Plan(owes=False),
         surface=surface,
         paid={call.request_sha256: call for call in pending.calls},
     )
@@ -232,11 +231,13 @@ async def _concluded(turn: TurnState, pending: Pending) -> Intent:
         async with mind.slot.turn():
             return await _thought(turn)
     is_heard = attention.outcome != "react" and not known.owes and perception.origin is Origin.EXTERNAL
-    lines = () if is_heard else lines_for(attention, known, turn.soul)
+    mood = mood_before(known, attention.change.mood if attention.change else "")
     return (
         conclude_heard(known, process, turn.settings, attention)
         if is_heard
-        else conclude_unthought(known, process, turn.settings, attention, lines)
+        else conclude_unthought(
+            known, process, turn.settings, attention, turn.soul.steps["external_dialogue"].acknowledgements(mood)
+        )
     )
 
 

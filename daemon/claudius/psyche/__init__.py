@@ -5,6 +5,6 @@ calls `attend` before the model and `settle` after it.
 """
 
 from claudius.psyche.attend import Attention, attend, set_back, settle
-from claudius.psyche.events import GateSettings, Weighing
+from claudius.psyche.events import GateSettings
 
-__all__ = ["Attention", "GateSettings", "Weighing", "attend", "set_back", "settle"]
+__all__ = ["Attention", "GateSettings", "attend", "set_back", "settle"]

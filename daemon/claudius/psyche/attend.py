@@ -39,6 +39,7 @@ from claudius.psyche.events import (
     HIT,
     MESSAGES,
     OWN,
+    THRESHOLD,
     EventContext,
     GateSettings,
     Happening,
@@ -46,7 +47,6 @@ from claudius.psyche.events import (
     Outcome,
     PsycheState,
     Triviality,
-    Weighing,
     claim,
     is_addressed,
 )
@@ -106,23 +106,17 @@ def salience(happening: Happening, state: PsycheState) -> Salience:
     )
 
 
-def judge(happening: Happening, state: PsycheState, context: EventContext, weighing: Weighing) -> Judgement:
+def judge(happening: Happening, state: PsycheState, context: EventContext, threshold: float = THRESHOLD) -> Judgement:
     """Decide whether the soul thinks about, reacts to or ignores an event. Pure."""
     claims = salience(happening, state)
     strongest = max(claims)
     numbers = state.numbers
-    w1, w2, w3, w4, w5 = weighing.weights
     pressed, heat, mattering = max(numbers.drives), arc_heat(state), stakes(state.edge)
-    meaning = w1 * strongest + w2 * pressed + w3 * heat + w4 * mattering - w5 * (1.0 - numbers.energy)
-    theta = weighing.threshold + 0.05 * max(0.0, TIRED - numbers.energy) / TIRED
+    meaning = 0.50 * strongest + 0.15 * pressed + 0.15 * heat + 0.15 * mattering - 0.10 * (1.0 - numbers.energy)
+    theta = threshold + 0.05 * max(0.0, TIRED - numbers.energy) / TIRED
     kind = triviality(happening, state, context)
     choices = choose(happening, state, context)
-    window_s = {
-        "addressed": 0.0,
-        "thread": weighing.window_thread_s,
-        "ambient": weighing.window_ambient_s,
-        "proactive": weighing.window_proactive_s,
-    }[claim(happening.kind, happening.address, happening.level).window]
+    window_s = claim(happening.kind, happening.address, happening.level).window_s
     holds = {
         "M": meaning >= theta,
         "trivial": kind != "trivial",
@@ -299,7 +293,7 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
     today = recollection.now.date()
     due = [one for one in recollection.matters if one.person == person and one.when and one.when <= today]
     context = context_of(perception, recollection, happening, is_known=is_known, has_open_subject=bool(due))
-    judged = judge(happening, state, context, gate_settings.weighing)
+    judged = judge(happening, state, context, gate_settings.threshold)
     owed = recollection.owes
     called = owed or (happening.kind in MESSAGES and is_addressed(happening.kind, happening.address))
     outcome = _answerable(judged.outcome, recollection, gate_settings, called=called)
@@ -313,7 +307,6 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
         m=judged.m,
         theta=judged.theta,
         mood=felt_now,
-        max_arcs=gate_settings.max_arcs,
         milestone="" if recollection.audience == SELF else gate_settings.milestone,
     )
     is_answered = not (isinstance(perception.extra, MessageExtra) and perception.extra.participation == CONSUMED)
@@ -457,5 +450,4 @@ def set_back(recollection: Recollection, effects: tuple[float, ...], gate_settin
         ),
         compiled=gate_settings.kernel,
         outcome="ignore",
-        max_arcs=gate_settings.max_arcs,
     )

@@ -95,8 +95,8 @@ def subject(turn: str, text: str, at_s: float, audience: str, person: str) -> Ar
     )
 
 
-def with_birth(arcs: Sequence[Arc], born: Arc | None, most: int = MOST_ARCS) -> tuple[Arc, ...]:
-    """Add a new arc unless one of its place is about the same; past `most` the weakest is dropped. Pure."""
+def with_birth(arcs: Sequence[Arc], born: Arc | None) -> tuple[Arc, ...]:
+    """Add a new arc unless one of its place is about the same; past `MOST_ARCS` the weakest is dropped. Pure."""
     if born is None or any(
         arc.arc == born.arc
         or (
@@ -108,7 +108,7 @@ def with_birth(arcs: Sequence[Arc], born: Arc | None, most: int = MOST_ARCS) -> 
         for arc in arcs
     ):
         return tuple(arcs)
-    strongest = sorted((*arcs, born), key=lambda arc: -arc.intensity)[:most]
+    strongest = sorted((*arcs, born), key=lambda arc: -arc.intensity)[:MOST_ARCS]
     return tuple(arc for arc in (*arcs, born) if arc in strongest)
 
 
@@ -211,7 +211,6 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """Whether what was said in this conversation alone would make the soul frustrated by now."""
     hint: str = ""
     """The model's own word for the soul's mood."""
-    max_arcs: int = MOST_ARCS
     milestone: str = ""
     """The text with which the soul tells itself that a level has grown strong; empty = no milestones."""
 
@@ -240,7 +239,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         kernel = tinted(self.compiled, psyche.drift)
         moved = feel(psyche, self.event, kernel)
         numbers, edges = _after_thought(self, psyche, moved, kernel)
-        grown = with_birth(_felt(moved.arcs, self), self.event.birth, self.max_arcs)
+        grown = with_birth(_felt(moved.arcs, self), self.event.birth)
         is_born = self.event.birth is not None and self.event.birth.arc in [arc.arc for arc in grown]
         levels = dict(zip(DRIVES, numbers.drives, strict=True)) | {arc.arc: arc.intensity for arc in grown}
         were = numbers.high
@@ -276,7 +275,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
             "stimulus": asdict(event.stimulus) if event.stimulus else None,
             "importance": event.importance,
             "matches": list(event.matches),
-            "born": self.max_arcs if is_born else 0,
+            "born": MOST_ARCS if is_born else 0,
             "outcome": self.outcome,
             "m": self.m,
             "theta": self.theta,

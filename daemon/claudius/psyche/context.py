@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from itertools import takewhile
-from typing import Protocol
 
 from msgspec.structs import replace
 
+from claudius.intent import Intent
 from claudius.perception import (
     Cause,
     Kind,
@@ -342,17 +342,8 @@ def mood_here(felt: str, *, task: str, word: str) -> str:
     return FOCUSED if is_at_work and felt not in (FRUSTRATED, SARDONIC) else felt
 
 
-class HoldsEntries(Protocol):
-    """A turn, past or just concluded."""
-
-    @property
-    def entries(self) -> Sequence[Entry]:
-        """The lines of working memory that it leaves."""
-        ...
-
-
-def word_in(turn: HoldsEntries) -> str:
-    """Return the model's last mood word in a turn's entries, or empty."""
+def word_in(turn: PastTurn | Intent) -> str:
+    """Return the model's last mood word in the entries of a turn, past or just concluded, or empty."""
     words = [entry.metadata[MOOD_WORD] for entry in turn.entries if MOOD_WORD in entry.metadata]
     return str(words[-1]) if words else ""
 

@@ -23,17 +23,17 @@ from claudius.psyche.words import HEARD_CHARS, QUESTION_MARKS, Cues, is_negated,
 from claudius.psyche_types import Arc, Edge, Numbers
 
 Address = Literal["dm", "mention", "command", "reply", "thread", "named", "ambient", "self"]
-Window = Literal["addressed", "thread", "ambient", "proactive"]
 Outcome = Literal["think", "react", "ignore"]
 Triviality = Literal["critical", "trivial", "significant", "moderate"]
 
 
 class Claim(NamedTuple):
-    """An event's base salience, the bonus for a person's stakes, and the cooldown window that applies."""
+    """An event's base salience, the bonus for a person's stakes, and its cooldown."""
 
     base: float
     bonus: float
-    window: Window
+    window_s: float
+    """How long after a thought nothing of this kind is thought about."""
 
 
 ADDRESSED = frozenset(("dm", "mention", "command", "reply"))
@@ -46,23 +46,24 @@ SOUGHT = frozenset(("promise_due", "directive", "scheduled"))
 NOTICED = frozenset(("tick", "silence"))
 """Own kinds that happen in no conversation of anybody's."""
 
+UNASKED_S, AMBIENT_S = 6 * 3600.0, 300.0
 _MESSAGE: dict[str, Claim] = {
-    "dm": Claim(1.00, 0.30, "addressed"),
-    "mention": Claim(1.00, 0.30, "addressed"),
-    "command": Claim(1.00, 0.30, "addressed"),
-    "reply": Claim(0.98, 0.30, "addressed"),
-    "thread": Claim(0.45, 0.30, "thread"),
-    "named": Claim(0.50, 0.20, "thread"),
-    "ambient": Claim(0.15, 0.10, "ambient"),
+    "dm": Claim(1.00, 0.30, 0.0),
+    "mention": Claim(1.00, 0.30, 0.0),
+    "command": Claim(1.00, 0.30, 0.0),
+    "reply": Claim(0.98, 0.30, 0.0),
+    "thread": Claim(0.45, 0.30, 60.0),
+    "named": Claim(0.50, 0.20, 60.0),
+    "ambient": Claim(0.15, 0.10, AMBIENT_S),
 }
 _OWN: dict[str, Claim] = {
-    "promise_due": Claim(1.00, 0.0, "addressed"),
-    "directive": Claim(1.00, 0.0, "addressed"),
-    "scheduled": Claim(1.00, 0.0, "addressed"),
-    "tick": Claim(0.10, 0.0, "proactive"),
-    "silence": Claim(0.10, 0.30, "proactive"),
-    "news": Claim(0.30, 0.0, "proactive"),
-    "milestone": Claim(1.00, 0.0, "proactive"),
+    "promise_due": Claim(1.00, 0.0, 0.0),
+    "directive": Claim(1.00, 0.0, 0.0),
+    "scheduled": Claim(1.00, 0.0, 0.0),
+    "tick": Claim(0.10, 0.0, UNASKED_S),
+    "silence": Claim(0.10, 0.30, UNASKED_S),
+    "news": Claim(0.30, 0.0, UNASKED_S),
+    "milestone": Claim(1.00, 0.0, UNASKED_S),
 }
 
 SILENCE_EFFECTS = (0.12, 0.0, 0.0, 0.06, 0.0)
@@ -90,7 +91,7 @@ def claim(kind: str, address: str, level: float = 0.0) -> Claim:
         return _OWN[kind]._replace(base=max(_OWN[kind].base, level))
     if kind in _OWN:
         return _OWN[kind]
-    return Claim(0.20 if kind == "join" else 0.15, 0.10, "ambient")
+    return Claim(0.20 if kind == "join" else 0.15, 0.10, AMBIENT_S)
 
 
 def is_addressed(kind: str, address: str) -> bool:
@@ -98,15 +99,8 @@ def is_addressed(kind: str, address: str) -> bool:
     return address in ADDRESSED if kind in MESSAGES else kind in SOUGHT
 
 
-class Weighing(Struct, frozen=True, kw_only=True):
-    """The settings of the gate."""
-
-    weights: tuple[float, ...] = (0.50, 0.15, 0.15, 0.15, 0.10)
-    """Weights of salience, the strongest drive, the hottest arc, stakes, and spent energy (subtracted)."""
-    threshold: float = 0.32
-    window_thread_s: float = 60.0
-    window_ambient_s: float = 300.0
-    window_proactive_s: float = 21_600.0
+THRESHOLD = 0.32
+"""The meaning from which an event is thought about, unless the settings say another."""
 
 
 class Heard(Struct, frozen=True, kw_only=True):
@@ -188,8 +182,7 @@ class GateSettings(Struct, frozen=True, kw_only=True):
     """As compiled from soul.md, without drift."""
     soul_name: str
     """In lower case."""
-    weighing: Weighing = field(default_factory=Weighing)
-    max_arcs: int = 12
+    threshold: float = THRESHOLD
     acknowledges_by_emoji: bool = False
     milestone: str = ""
     """The text with which the soul tells itself that a level has grown strong; empty = no milestones."""

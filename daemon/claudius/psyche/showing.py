@@ -52,7 +52,7 @@ def shown(psyche: Psyche, traits: tuple[float, ...], kernel_hash: str, at_s: flo
         "mood": {
             "valence": numbers.valence,
             "arousal": numbers.arousal,
-            "words": words.mood_of(replace(numbers, bands=bands)),
+            "words": mood,
         },
         "emotional_state": words.emotional_state(mood),
         "drives": {

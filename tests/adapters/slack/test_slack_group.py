@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from functools import partial
 
 import pytest
 
-from claudius.cognition import plan
 from claudius.memory.seen import unpack
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
-from claudius.psyche import Weighing
+from claudius.psyche import events
 from claudius.testing.alive import Alive
 from lab.loopback.slack.world import SlackWorld
 from slack_side import Wake, said
@@ -95,7 +93,7 @@ async def test_brought_back_into_a_channel_it_hears_the_first_open_question_agai
     slack: SlackWorld, wake: Wake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It speaks uncalled once in ten messages, counted from when it came: what it said before `off` counts no more."""
-    monkeypatch.setattr(plan, "Weighing", partial(Weighing, window_thread_s=0.0))
+    monkeypatch.setitem(events._MESSAGE, "thread", events._MESSAGE["thread"]._replace(window_s=0.0))
     voice = Scripted(default=f"<external_dialogue>{ANSWER}</external_dialogue>")
     await slack.add_user("U9", "Oz")
     async with wake(voice=voice, **OWNED) as soul:

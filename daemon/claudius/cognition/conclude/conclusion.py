@@ -11,7 +11,7 @@ from uuid import UUID, uuid5
 
 from msgspec.structs import replace
 
-from claudius.cognition.conclude.transitions import mood_before, mood_change, settled, stayed
+from claudius.cognition.conclude.transitions import settled, stayed
 from claudius.cognition.output.gate import Gated, gate, has_secret
 from claudius.cognition.output.rules import SAID, OutputRules
 from claudius.cognition.output.splitting import in_posts
@@ -27,19 +27,20 @@ from claudius.intent import (
     Intent,
     ModelVersion,
     Rung,
+    StateChange,
     Thought,
     Thoughts,
     Utterance,
     UtteranceKind,
 )
 from claudius.ledger_types import Noted, Proposal
-from claudius.perception import Kind, Origin, Perception, ReactionExtra, ToolExtra, can_react, internal
+from claudius.perception import SELF, Kind, Origin, Perception, ReactionExtra, ToolExtra, can_react, internal
 from claudius.prompt import datamark
 from claudius.psyche import Attention
 from claudius.psyche.attend import acknowledgement
 from claudius.psyche.scrubber import FEELINGS, spoken_without_numbers
 from claudius.psyche.words import stems
-from claudius.recollection import CANNED, Entry, EntryType, Recollection, turn_of
+from claudius.recollection import CANNED, Entry, EntryType, Recollection, StateKey, turn_of
 from claudius.soul import SoulText, StepText
 
 ALWAYS_KEPT = ("user_model_check",)
@@ -250,14 +251,13 @@ def conclude_apology(
     Nothing was recalled for it, so only the perceptions and the time of the recollection are used.
     """
     owed = any(one.owes and not one.is_bot for one in recollection.perceptions)
-    nothing = Plan(process="", asked=(), conditional={}, shown=(), owes=owed)
     first = own_name(soul) if is_first else ""
     line = soul.steps["external_dialogue"].apology(kind, recollection.turn, minutes=minutes, first=first)
     said = utter(recollection, (line if owed else "",), SAID, kind="apology", apology=kind)
     kept_line = (spoken(recollection, line, SAID, apology=kind),) if owed else ()
     intent = _intent(
         recollection,
-        nothing,
+        Plan(owes=owed),
         "apology",
         (f"apology:{kind}",),
         entries=(*heard(recollection), *kept_line),
@@ -272,6 +272,7 @@ def conclude_heard(
     recollection: Recollection, process: Process, settings: EngineSettings, attention: Attention | None = None
 ) -> Intent:
     """Conclude a perception that is only stored: no step is asked, nothing is said. Pure."""
+    mood = attention.felt.emotional_state if attention else ""
     return _intent(
         recollection,
         silent_plan(process.name, recollection, settings),
@@ -280,14 +281,8 @@ def conclude_heard(
         entries=heard(recollection),
         attention={"outcome": "hear", "reason": "owed nothing", **(attention.told if attention else {})},
         psyche=attention.change if attention else None,
-        state=mood_change(attention) if attention else (),
+        state=(StateChange(key=StateKey.EMOTIONAL_STATE, value=mood, audience=SELF),) if mood else (),
     )
-
-
-def lines_for(attention: Attention, recollection: Recollection, soul: SoulText) -> tuple[str, ...]:
-    """Return the acknowledgement lines that fit the mood of the conversation. Pure."""
-    mood = mood_before(recollection, attention.change.mood if attention.change else "")
-    return soul.steps["external_dialogue"].acknowledgements(mood)
 
 
 def conclude_unthought(

@@ -73,12 +73,6 @@ def joined(last: PsycheChange | None, parts: Iterable[PsycheChange | None]) -> P
     )
 
 
-def mood_change(attention: Attention) -> tuple[StateChange, ...]:
-    """Return the mood change caused by a perception that was only heard; empty if the mood stays. Pure."""
-    word = attention.felt.emotional_state
-    return (StateChange(key=MOOD, value=word, audience=SELF),) if word else ()
-
-
 def task_after(recollection: Recollection, state: Iterable[StateChange]) -> str:
     """Return the current task of this conversation once these changes are applied. Pure."""
     for one in state:

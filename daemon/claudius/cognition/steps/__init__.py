@@ -100,28 +100,20 @@ class Effect(Struct, frozen=True, kw_only=True):
 NOTHING = Effect()
 
 
-def _never(_: Situation) -> bool:
-    return False
-
-
 def always(_: Situation) -> bool:
     """Ask the step whenever the process, or the psyche, lists it."""
     return True
-
-
-def _nothing(_: Reading) -> Effect:
-    return NOTHING
 
 
 class Step(Struct, frozen=True, kw_only=True):
     """One named act of thought. Its wording is in `soul/steps/NAME.md`."""
 
     name: str
-    gate: Callable[[Situation], bool] = _never
+    gate: Callable[[Situation], object] = lambda _: False
     """Return whether it is asked now, given that the process lists it."""
     after: str | None = None
     """The check whose true answer this step needs; the step is asked if its check is asked and `gate` holds."""
-    effect: Callable[[Reading], Effect] = _nothing
+    effect: Callable[[Reading], Effect] = lambda _: NOTHING
     """Return what its answer changes; called if it was asked and answered."""
 
 
@@ -191,22 +183,6 @@ def _done(reading: Reading) -> Effect:
     return Effect(entries=(entry,))
 
 
-APPRAISAL = Step(name="appraisal", gate=_answers, effect=_appraised)
-"""How what was said landed on the soul, in closed words."""
-ACTS = Step(name="acts", gate=_acts, effect=_done)
-"""What the soul does beyond its words: the lines are read and checked by `cognition/acts.py`."""
-MONOLOGUE = Step(name="internal_monologue", gate=always, effect=_thought)
-"""Private reasoning, kept in memory and never heard."""
-USE = Step(name="tool_use", gate=lambda situation: situation.speaks and situation.uses)
-"""A tool is used in place of words; what comes of it is asked on with by `cognition/tool_use.py`."""
-DIALOGUE = Step(name="external_dialogue", gate=attrgetter("speaks"))
-QUERY = Step(name="mental_query")
-"""Is a statement true? Only programmatic processes ask it, and they supply the statement."""
-ACTION_CHOICE = Step(name="action_choice")
-"""Which action the soul takes next. Only the implicit semantic machine asks it."""
-ACTION = Step(name="chosen_action", gate=always, effect=_chosen)
-
-
 def _is_due(name: str, every: int, situation: Situation) -> bool:
     """Ask at every so many turns: as often as the settings or the process say, else its own text."""
     interval = situation.intervals.get(name, every)
@@ -248,10 +224,6 @@ def _updated(reading: Reading) -> Effect:
         for key, value in moved.items()
     )
     return Effect(state=changes, changes={"soul_state": moved}, mood=mood)
-
-
-STATE_CHECK = Step(name="soul_state_check", gate=partial(_is_due, "soul_state_check", 0), effect=_checked)
-STATE_UPDATE = Step(name="soul_state_update", gate=always, after="soul_state_check", effect=_updated)
 
 
 class PortraitOutcome(Struct, frozen=True):
@@ -328,15 +300,6 @@ def _portrait_updated(reading: Reading) -> Effect:
     return Effect(model=version, changes={"user_model": {**told, "result": "stored"}})
 
 
-PORTRAIT_CHECK = Step(name="user_model_check", gate=attrgetter("person"), effect=_portrait_checked)
-"""Was something of the speaker learned? If so, the next turn shows their portrait, and this one may update it."""
-PORTRAIT_UPDATE = Step(
-    name="user_model_update", gate=attrgetter("person"), after="user_model_check", effect=_portrait_updated
-)
-PORTRAIT_NOTE = Step(name="model_change_note", gate=attrgetter("person"), after="user_model_check")
-"""One line on what shifted: the version's note, and its git commit message."""
-
-
 EACH = 5
 """The step is asked at every fifth exchange with a person."""
 RATIONALE_CHARS = 1000
@@ -376,16 +339,26 @@ def _assessed(reading: Reading) -> Effect:
     return Effect(proposal=proposal, changes={"assessment": told})
 
 
-ASSESSMENT = Step(name="assess_peer", gate=_is_assessed_now, effect=_assessed)
-
-
+_IS_HUMAN = attrgetter("person")
 _SHIPPED = {
     one.name: one
     for one in (
-        MONOLOGUE, APPRAISAL, ACTS, USE, DIALOGUE, PORTRAIT_CHECK, PORTRAIT_UPDATE, PORTRAIT_NOTE, STATE_CHECK,
-        STATE_UPDATE, QUERY, ACTION_CHOICE, ASSESSMENT, ACTION,
+        Step(name="internal_monologue", gate=always, effect=_thought),
+        Step(name="appraisal", gate=_answers, effect=_appraised),
+        Step(name="acts", gate=_acts, effect=_done),
+        Step(name="tool_use", gate=lambda situation: situation.speaks and situation.uses),
+        Step(name="external_dialogue", gate=attrgetter("speaks")),
+        Step(name="user_model_check", gate=_IS_HUMAN, effect=_portrait_checked),
+        Step(name="user_model_update", gate=_IS_HUMAN, after="user_model_check", effect=_portrait_updated),
+        Step(name="model_change_note", gate=_IS_HUMAN, after="user_model_check"),
+        Step(name="soul_state_check", gate=partial(_is_due, "soul_state_check", 0), effect=_checked),
+        Step(name="soul_state_update", gate=always, after="soul_state_check", effect=_updated),
+        Step(name="mental_query"),  # asked by functions, which supply the statement
+        Step(name="action_choice"),  # asked by the implicit semantic machine
+        Step(name="assess_peer", gate=_is_assessed_now, effect=_assessed),
+        Step(name="chosen_action", gate=always, effect=_chosen),
     )
-}  # fmt: skip
+}
 
 
 def step(name: str) -> Step:
