@@ -162,10 +162,10 @@ def test_none_is_none(text: str) -> None:
 
 
 def test_a_fenced_section_is_read_and_unknown_arguments_are_not() -> None:
-    """A model may put its lines in a code fence, and add what no one asked for."""
-    found = read_acts('```json\n{"do": "cancel", "plan": "P3", "mood": 7}\n```', known())
+    """A model may put its lines in a code fence, write `none` before them, and add what no one asked for."""
+    found = read_acts('```json\nnone\n{"do": "cancel", "plan": "P3", "mood": 7}\n```', known())
 
-    assert [one.act for one in found.done] == [PlanCancelled(plans=(70,))]
+    assert ([one.act for one in found.done], found.refused) == ([PlanCancelled(plans=(70,))], ())
 
 
 def test_a_zone_counts_for_the_acts_after_it() -> None:
@@ -214,13 +214,6 @@ def test_whoever_wrote_in_what_is_recalled_is_here() -> None:
     assert [dict(called_so(name, known(past=past).recollection)) for name in ("uma", "Zoe", "Ada")] == [
         {"slack:T:U5": "Uma Berg"}, {}, {"slack:T:U1": "Ada"},
     ]  # fmt: skip
-
-
-def test_none_beside_acts_is_no_act() -> None:
-    """A model that writes both does what it wrote."""
-    found = read_acts('none\n{"do": "zone", "zone": "Asia/Tokyo"}', known())
-
-    assert ([one.do for one in found.done], found.refused) == (["zone"], ())
 
 
 def test_a_fact_is_whose_it_is_said_of() -> None:
