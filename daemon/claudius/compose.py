@@ -51,7 +51,7 @@ from claudius.runtime.server import Server
 from claudius.runtime.transcription import transcriber
 from claudius.shape import misfit
 from claudius.soul import SoulSource, Source
-from claudius.tools.offered import OfferedTools, built_in, offered_tools
+from claudius.tools.offered import OfferedTools, built_in
 
 log = logging.getLogger(__name__)
 
@@ -278,7 +278,7 @@ async def compose(
         store=store,
         roles=roles,
         resources=resources,
-        tools=offered_tools(home, now, store.pins.all, clock.now, TOOLS, learn),
+        tools=OfferedTools(home, now, store.pins.all, clock.now, TOOLS, learn),
     )
     mind, second, services, ensouled = _parts(given, networks=networks)
     server = _server(given, mind, second, services, ensouled, networks=networks)
@@ -360,7 +360,7 @@ def _server(
         services=services,
         alerts=networks,
         roles=given.roles,
-        tools=given.tools,
+        tools=given.tools.servers,
         semantic=given.store.search_by_meaning(embedder) if embedder else None,
     )
     terminal.wake = server.wake

@@ -176,11 +176,11 @@ def offered(home: Home) -> list[dict[str, Any]]:
 def all_tools(home: Home, loaded: Loaded) -> Sequence[Tool]:
     """Return every tool as the settings and the pins make them; nothing of them is run. Raises: BadConfiguration."""
     from claudius.compose import TOOLS
-    from claudius.tools.offered import built_in, offered_tools
+    from claudius.tools.offered import OfferedTools, built_in
 
     with records(home) as kept:
         pins = kept.pins()
-    others = offered_tools(home, lambda: loaded, lambda: pins, lambda: datetime.now(UTC), TOOLS)
+    others = OfferedTools(home, lambda: loaded, lambda: pins, lambda: datetime.now(UTC), TOOLS)
     return sorted(built_in(TOOLS.values(), None, lambda: loaded.config, others)(), key=lambda one: one.name)
 
 

@@ -83,11 +83,6 @@ class McpHands:
             raise (ToolTimedOut if said.get("alive") else ToolLost)(f"{server}.{tool}", f"no answer: {said['error']}")
         raise ToolFailed(server, f"cannot be used: {said['error']}")
 
-    async def end(self, server: str) -> None:
-        """Stop a server, if it runs."""
-        if self._child and self._child.is_alive:
-            await self._child.write(json.dumps({"do": "close", "server": server}) + "\n")
-
     async def close(self) -> None:
         """Kill the child and every server."""
         if self._child:

@@ -1,7 +1,7 @@
 """The hands: a process of its own that starts MCP servers, lists their tools and calls them.
 
-JSON lines from `claudius.tools.mcp`: `{"id", "do": "list" | "call" | "cancel" | "close", "server", …}`. Each but
-`close` is answered by one line of its id: `{"tools", "bad"}`, `{"text", "failed"}`, or `{"error", "sent"}`, where
+JSON lines from `claudius.tools.mcp`: `{"id", "do": "list" | "call" | "cancel", "server", …}`. Each
+is answered by one line of its id: `{"tools", "bad"}`, `{"text", "failed"}`, or `{"error", "sent"}`, where
 `sent` says whether the call had left. Without an id come `{"server"}` with `pid`, `changed` or `closed`.
 Source: the tools design, section 7.
 """
@@ -329,9 +329,6 @@ class McpConnections:
             for one in self._alive:
                 one.cancel(job["of"])
             self.say({"id": job["id"], "text": "", "failed": False})
-        elif job["do"] == "close":
-            if server:
-                server.end()
         elif server:
             server.give(job)
         elif job["do"] == "list":

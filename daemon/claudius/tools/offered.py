@@ -51,9 +51,21 @@ def built_in(
 class OfferedTools:
     """What others than Claudius itself offer; asked for each turn."""
 
-    def __init__(self, servers: Servers, settings: Callable[[], Loaded], reserved: Collection[str]) -> None:
-        """`reserved`: the names of the tools that ship. Raises: BadConfiguration if one of the owner's is none."""
-        self.servers, self._settings, self._reserved = servers, settings, reserved
+    def __init__(
+        self,
+        home: Home,
+        settings: Callable[[], Loaded],
+        pins: Callable[[], Sequence[Pin]],
+        now: Callable[[], datetime],
+        reserved: Collection[str],
+        learn: Callable[[Iterable[str]], None] = lambda _: None,
+    ) -> None:
+        """Start no server. `pins` reads what the owner agreed to; `learn` is told the secrets that a server is given.
+
+        `reserved`: the names of the tools that ship. Raises: BadConfiguration if one of the owner's is none.
+        """
+        self.servers = Servers(partial(McpHands, home.run / "hands"), settings, pins, now, learn)
+        self._settings, self._reserved = settings, reserved
         self._named: Mapping[str, Any] = settings().config.tools.own
         self._own = self._load()
 
@@ -70,14 +82,6 @@ class OfferedTools:
         servers = self.servers.tools() if settings.servers else ()
         return tuple(sorted([*self._own, *servers], key=lambda one: one.name))
 
-    def problems(self) -> Mapping[str, str]:
-        """Return what the owner is told of each server that cannot be used as agreed."""
-        return self.servers.problems()
-
-    async def close(self) -> None:
-        """End every server."""
-        await self.servers.close()
-
     async def serve(self, connection: ControlConnection, frame: Mapping[str, Any]) -> None:
         """Serve `claudius tools`: which are off and why; with `again`, once what failed is forgotten."""
         if frame.get("again"):
@@ -85,34 +89,13 @@ class OfferedTools:
         await connection.send({"event": "tools", "off": {one.name: one.off for one in self() if one.off}})
 
     def _load(self) -> tuple[Tool, ...]:
-        servers = self._settings().config.tools.servers
-        return own_tools(self._named, {*self._reserved, *servers}.__contains__)
+        taken = {*self._reserved, *self._settings().config.tools.servers}
+        return tuple(_tool(name, one, taken) for name, one in sorted(self._named.items()))
 
 
-def offered_tools(
-    home: Home,
-    settings: Callable[[], Loaded],
-    pins: Callable[[], Sequence[Pin]],
-    now: Callable[[], datetime],
-    reserved: Collection[str],
-    learn: Callable[[Iterable[str]], None] = lambda _: None,
-) -> OfferedTools:
-    """Return what the owner's functions and servers offer; no server is started. Raises: BadConfiguration.
-
-    `pins` reads what the owner agreed to; `learn` is told the secrets that a server is given.
-    """
-    servers = Servers(partial(McpHands, home.run / "hands"), settings, pins, now, learn)
-    return OfferedTools(servers, settings, reserved)
-
-
-def own_tools(named: Mapping[str, str | OwnTool], taken: Callable[[str], bool]) -> tuple[Tool, ...]:
-    """Return the owner's own tools, by name. `taken` tells which names are others'. Raises: BadConfiguration."""
-    return tuple(_tool(name, one, taken) for name, one in sorted(named.items()))
-
-
-def _tool(name: str, given: str | OwnTool, taken: Callable[[str], bool]) -> Tool:
+def _tool(name: str, given: str | OwnTool, taken: Collection[str]) -> Tool:
     own, key = given if isinstance(given, OwnTool) else OwnTool(call=given), f"tools.own.{name}"
-    if taken(name) or not name.isidentifier():
+    if name in taken or not name.isidentifier():
         raise BadConfiguration("config.toml", key, "is a name in use, or none", "choose another name, of letters")
     module, _, attribute = own.call.partition(":")
     try:
