@@ -15,8 +15,7 @@ Tabs = Callable[..., Tab]
 Console = Callable[[], str]
 OUTSIDE = """[...document.querySelectorAll('.picture text')].filter(one => {
     const box = one.closest('.scroll').getBoundingClientRect(), text = one.getBoundingClientRect();
-    return text.left < box.left - 1 || text.right > box.right + 1;
-}).map(one => one.textContent)"""
+    return text.left < box.left - 1 || text.right > box.right + 1; }).map(one => one.textContent)"""
 
 
 def test_console_each_row_of_the_page_has_its_test() -> None:
@@ -33,21 +32,18 @@ def test_console_behind_an_answer_stands_its_thought(console: Console, tabs: Tab
     tab.page.wait_for_selector(f".inner .turn .thought >> text={TALK[-1][5]}")
 
     assert tab.page.locator(".talk .exchange .thought").last.inner_text().endswith("It is time.")
-    assert "Nobody spoke" not in tab.page.inner_text(".inner")
-    assert "false" not in tab.page.inner_text("main")
+    assert not re.search("Nobody spoke|false", tab.page.inner_text("main"))
 
 
 def test_console_what_the_clock_began_is_told_by_what_was_asked_for(console: Console, tabs: Tabs) -> None:
     """page-own: talk and record have the person's own words, veiled, and none of what the model was told."""
     tab = tabs().enter(console())
     tab.page.locator(".list button", has_text="ada").click()
-    rang = tab.page.locator(".talk .rang", has_text="its clock rang: send the load table to Rhea")
-    rang.wait_for()
-    rang.locator(".private", has_text="send the load table to Rhea").wait_for()
-
-    assert "Say it to them" not in tab.page.inner_text("main")
+    asked = tab.page.locator(".private", has_text=re.compile("^send the load table to Rhea$"))
+    rang = tab.page.locator(".talk .rang", has_text="its clock rang: ", has=asked)
     rang.locator("xpath=..").get_by_role("button", name=re.compile("^why")).click()
     tab.page.wait_for_selector(".inner .turn .heard >> text=It rang: send the load table to Rhea")
+    assert "Say it to them" not in tab.page.inner_text("main")
 
 
 def test_console_a_turn_tells_its_state_and_its_price_in_words(machine: Machine, console: Console, tabs: Tabs) -> None:
@@ -62,8 +58,7 @@ def test_console_a_turn_tells_its_state_and_its_price_in_words(machine: Machine,
             tab.page.wait_for_selector(f".inner .turn .spoken >> text=Heard: {line}")
         shown = tab.page.inner_text(".inner .turn")
 
-    assert "daughter's name" in shown
-    assert "price unknown" in shown
+    assert re.search(r"daughter's name(?s:.*)price unknown", shown)
     assert not re.search(r"[{}]|currentTopic|\$0", shown)
 
 
@@ -71,8 +66,7 @@ def test_console_life_fits_a_phone(console: Console, tabs: Tabs) -> None:
     """page-phone: the chart is no wider than its place, no label is cut, and strips and axes have their names."""
     tab = tabs("light", 390).enter(console(), "life")
     shown = tab.page.locator(".picture text").all_text_contents()
-
     assert tab.page.evaluate("document.querySelector('.picture').closest('.scroll').scrollWidth") <= 390
     assert tab.page.evaluate(OUTSIDE) == []
-    assert {"Turns", "time"} <= set(shown)
-    assert any(one.startswith("Mood bad to good") for one in shown)
+    assert {"Turns", "time"} <= {*shown}
+    assert "Mood bad to good" in " ".join(shown)

@@ -175,10 +175,7 @@ def test_console_w33_a_person_forgotten_elsewhere_leaves_the_open_page(
 
 AT_ONCE = """() => { new MutationObserver((_, look) => {
     const who = document.querySelector('#providers');
-    if (!who) return;
-    look.disconnect();
-    who.value = 'anthropic_api';
-    who.dispatchEvent(new Event('change', {bubbles: true}));
+    if (who) { look.disconnect(); who.value = 'anthropic_api'; who.dispatchEvent(new Event('change', {bubbles: true})); }
 }).observe(document.body, {childList: true, subtree: true}); }"""
 """Choose who speaks in the instant in which the field comes."""
 
