@@ -198,7 +198,8 @@ class McpConnection:
                 message.result["tools"] = list(self._good(tools))
             elif isinstance(message.result.get("content"), list):
                 content = [{"type": "text", "text": _text(message.result)}]
-                message.result = {"content": content, "isError": message.result.get("isError") is True}
+                kind = {key: message.result[key] for key in ("resultType",) if key in message.result}
+                message.result = {"content": content, "isError": message.result.get("isError") is True} | kind
         return item
 
     def _good(self, tools: list[Any]) -> Iterator[dict[str, Any]]:
