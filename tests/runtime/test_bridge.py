@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -140,13 +142,15 @@ async def test_a_reply_passes_the_same_ladder_and_gate(home: Home) -> None:
 
 
 async def test_a_process_that_was_killed_goes_on_with_its_loan(home: Home) -> None:
-    """What waited is lent again by the next one, to the same session; one that stopped in good order has ended it."""
+    """What waited is lent again by the next one, to the same session, for what its time leaves; a stop has ended it."""
     async with lending(home, mine=True):
         kept = (home.run / "lent.json").read_bytes()
     async with alive(home, Scripted(), settings=SETTINGS) as soul:
         nothing = await bridge(home, "next")
     (home.run / "lent.json").write_bytes(kept)
+    os.utime(home.run / "lent.json", (asked_at := time.time() // 1 - 300, asked_at))
     async with alive(home, Scripted(), settings=SETTINGS) as soul:
+        assert (home.run / "lent.json").stat().st_mtime == asked_at
         await soul.network.hear("Hello?", person="owner")
         answered = await bridge(home, "say", turn=(await owed(home))["turn"], text=reply("It cools."))
         other = await bridge(home, "on", session="s-2")

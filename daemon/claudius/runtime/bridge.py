@@ -134,9 +134,10 @@ class Bridge:
         """Keep loans in `file` from now on, and go on with that of a process that was killed, if it is fresh."""
         self._file = file
         with suppress(OSError, DecodeError):
-            if time.time() - file.stat().st_mtime < self.idle_s:
+            left_s = self.idle_s - abs(time.time() - file.stat().st_mtime)  # which only its session makes longer
+            if left_s > 0:
                 self.loan = decoder(Loan).decode(file.read_bytes())
-                self._is_alive()
+                self._timer = asyncio.get_running_loop().call_later(left_s, self.close)
 
     async def lent(self, pending: Pending, mind: Mind, adapter: Adapter | None) -> Mind:
         """Return the mind of a turn: if it is owed and lent, one whose provider is the session. Raises: StoreError."""
@@ -216,7 +217,8 @@ class Bridge:
         """Give everything back: turns that wait begin anew, in the order of their lanes, with the soul's own model."""
         self.loan = None
         if self._file:
-            self._file.unlink(missing_ok=True)
+            with suppress(OSError):
+                self._file.unlink()
         self._given_back.clear()
         if self._timer:
             self._timer.cancel()
