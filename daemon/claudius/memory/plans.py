@@ -189,13 +189,13 @@ def move_plan(
     with Decoding("due", row["id"]):
         next_at = instant(row["scheduled_for"])
     zone = zone or row["zone"] or ""
+    rhythm, days = row["repeat"] if repeat is None else repeat, () if at else days_of(repeat or "")
     if at is None and zone != (row["zone"] or ""):
         here = next_at.astimezone(zone_named(row["zone"]))
         at = local_instant(here.date(), here.time(), zone_named(zone))
-    rhythm = row["repeat"] if repeat is None else repeat
-    days = days_of(repeat or "")
-    if at is None and days and DAYS[next_at.astimezone(zone_named(zone)).weekday()] not in days:
-        at = following(next_at, zone_named(zone), rhythm, next_at)
+    begin = at or next_at
+    if days and DAYS[begin.astimezone(zone_named(zone)).weekday()] not in days:
+        at = following(begin, zone_named(zone), rhythm, begin)
     db.run(
         "plan_moved",
         id=row["id"],

@@ -296,8 +296,8 @@ async def p23(ground: Ground) -> None:
             store,
             PlanMoved(plan=one.id, at=TOMORROW + HOUR),
             PlanMoved(plan=one.id, zone="Asia/Tokyo"),
-            PlanMoved(plan=one.id, repeat="tue,thu"),
-            PlanMoved(plan=one.id, repeat="sat"),
+            PlanMoved(plan=one.id, repeat="wed,thu"),
+            PlanMoved(plan=one.id, zone="Europe/Berlin", repeat="sat"),
             PlanMoved(plan=one.id, repeat=""),
             PlanMoved(plan=12345, at=TOMORROW),
             n=2,
@@ -307,9 +307,9 @@ async def p23(ground: Ground) -> None:
     assert told == [
         "⏰ Tue 6 Jan 2026, 10:00 Europe/Berlin ↻ 1 d · call the dentist · p1",
         "⏰ Tue 6 Jan 2026, 10:00 Asia/Tokyo ↻ 1 d · call the dentist · p1",
-        "⏰ Tue 6 Jan 2026, 10:00 Asia/Tokyo ↻ Tue, Thu · call the dentist · p1",
-        "⏰ Sat 10 Jan 2026, 10:00 Asia/Tokyo ↻ Sat · call the dentist · p1",
-        "⏰ Sat 10 Jan 2026, 10:00 Asia/Tokyo · call the dentist · p1",
+        "⏰ Wed 7 Jan 2026, 10:00 Asia/Tokyo ↻ Wed, Thu · call the dentist · p1",
+        "⏰ Sat 10 Jan 2026, 10:00 Europe/Berlin ↻ Sat · call the dentist · p1",
+        "⏰ Sat 10 Jan 2026, 10:00 Europe/Berlin · call the dentist · p1",
         "✖ ∅",
     ]
     assert late == "✖ p1 ∅"
