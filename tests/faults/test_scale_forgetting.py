@@ -19,6 +19,7 @@ from claudius.memory.leases import LeaseTimes
 from claudius.memory.postgres.store import PostgresErasure
 from claudius.perception import Perception
 from claudius.runtime.server import Server
+from claudius.runtime.sweeping import renew_backups
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from workers import LEASE_S, World
 
@@ -135,6 +136,8 @@ async def test_scale_f16_an_erasure_that_fails_freezes_nobody(postgres_url: str,
             await world.offer(one, world.post(n, 0))
         await world.answered()
         forgetting, one.mind.store.back_up = one.server._forgetting, fails  # type: ignore[method-assign]  # broken
+        assert renew_backups(one.mind.store, one.server._home, world.said[-1].at) == (0, [])
+        (one.server._home.backups / "claudius-20260101T000000.000000Z.db").touch()
         with pytest.raises(ClaudiusError, match="no fresh backup"):
             await forgetting.forget("rehearsal:t:p1", world.said[-1].at, OWNER)
         await until(lambda: not asked(postgres_url))

@@ -450,9 +450,11 @@ class Erasure:
         booked, ids = self._beside.dicts("booked"), dump(list(self._person.ids))
         await in_thread(derived.weigh, self._beside, [one["whole"] for one in booked])
         for row in booked:
-            written, said = marks(row["text"]), self._beside.values("said_in_turn", turn=row["turn"], ids=ids)
-            most = 0 if row["kind"] == "asked" else len(written) // 2
-            is_theirs = row["turn"] not in derived.first or len(written - marks(" ".join(said))) <= most
+            is_theirs = row["turn"] not in derived.first
+            if not is_theirs:
+                written, said = marks(row["text"]), self._beside.values("said_in_turn", turn=row["turn"], ids=ids)
+                most = 0 if row["kind"] == "asked" else len(written) // 2
+                is_theirs = len(written - marks(" ".join(said))) <= most
             if not is_theirs or await in_thread(derived.holds, row["whole"]):
                 table, change = _BOOKED[row["kind"]]
                 if table == "fact":

@@ -95,14 +95,15 @@ def naming(ids: Sequence[str]) -> Callable[[str], bool]:
 def renew_backups(store: Store, home: Home, now: datetime) -> tuple[int, list[str]]:
     """Take a verified copy, then delete our older ones. Returns how many those were, and the foreign files. Blocks.
 
-    Raises: ClaudiusError.
+    Raises: ClaudiusError if none can be taken, and there are older ones.
     """
     before = sorted(home.backups.iterdir())
+    ours = [one for one in before if is_ours(one.name) and not one.name.startswith(SET_ASIDE)]
     try:
-        made = store.back_up(home.backups, now)
+        store.back_up(home.backups, now)
     except StoreError as error:
-        raise ClaudiusError(f"no fresh backup could be made, so the old ones stay: {error.message}") from error
-    ours = [one for one in before if is_ours(one.name) and not one.name.startswith((SET_ASIDE, made.name))]
+        if ours:
+            raise ClaudiusError(f"no fresh backup could be made, so the old ones stay: {error.message}") from error
     for old in ours:
         shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink(missing_ok=True)
     copies = sum(one.suffix != ".sha256" for one in ours)
