@@ -14,9 +14,10 @@ from msgspec.structs import replace
 from claudius.acts import FactKnown, PlanCancelled, PlanMade, PlanMoved, ZoneSet
 from claudius.cognition.acts import ActsBasis, Doable, RefusedAct, called_so, read_act, read_acts
 from claudius.perception import Perception
+from claudius.prompt import short_name
 from claudius.recollection import Entry, EntryType, Fact, Matter, PastTurn, Person, PlanHere, UserModel, unrecalled
 
-NOW = datetime(2026, 11, 26, 10, 0, 30, tzinfo=UTC)
+NOW, NINTH = datetime(2026, 11, 26, 10, 0, 30, tzinfo=UTC), short_name("slack:T:A9")
 HEARD = Perception(
     key="slack:m1", conversation="slack:T:C:1", audience="channel:C", person="slack:T:U1", name="Ada", text="m", at=NOW,
     position="1", owes=True,
@@ -203,7 +204,7 @@ def test_a_reminder_is_for_somebody_here_who_agreed() -> None:
 
 
 def test_whoever_wrote_in_what_is_recalled_is_here() -> None:
-    """The Present names them as reading along; a bot is none, nor another id of somebody who speaks now."""
+    """The Present names them as reading along; a bot is none, nor, by its name, another id of somebody who speaks."""
     lines = (("slack:T:U5", "Uma Berg", {}), ("slack:T:B1", "Zoe", {"bot": True}), ("slack:T:A9", "Ada", {}))
     wrote = tuple(
         Entry(entry_type=EntryType.USER_MESSAGE, content="m", at=NOW, person=who, name=name, metadata=about)
@@ -211,8 +212,8 @@ def test_whoever_wrote_in_what_is_recalled_is_here() -> None:
     )
     past = (PastTurn(turn="t0", nonce="n", number=1, entries=wrote),)
 
-    assert [dict(called_so(name, known(past=past).recollection)) for name in ("uma", "Zoe", "Ada")] == [
-        {"slack:T:U5": "Uma Berg"}, {}, {"slack:T:U1": "Ada"},
+    assert [dict(called_so(name, known(past=past).recollection)) for name in ("uma", "Zoe", "Ada", NINTH)] == [
+        {"slack:T:U5": "Uma Berg"}, {}, {"slack:T:U1": "Ada"}, {"slack:T:A9": "Ada"},
     ]  # fmt: skip
 
 

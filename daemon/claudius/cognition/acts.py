@@ -337,12 +337,12 @@ def called_so(name: str, now: Recollection) -> dict[str, str]:
     there = {one.person or "": one.name or "" for one in wrote if not one.metadata.get("bot")}
     known = {*here.values()}  # somebody with several ids is known here by one of them
     here |= {one: called for one, called in there.items() if one not in here and called not in known}
-    shorts = {short_name(one): one for one in here}
+    shorts = {short_name(one): one for one in (*there, *here)}
     if now.speaker and now.perception.person != now.speaker.person:
         here.pop(now.perception.person, None)
         shorts[short_name(now.perception.person)] = now.speaker.person
     if wanted in shorts:
-        return {shorts[wanted]: here[shorts[wanted]]}
+        return {shorts[wanted]: (there | here)[shorts[wanted]]}
     whole = {one: called for one, called in here.items() if wanted in (called.casefold(), one)}
     return whole or {one: called for one, called in here.items() if wanted in called.casefold().split()}
 
