@@ -80,7 +80,7 @@ def test_a_status_has_one_meaning(status: int, message: str, after_s: float | No
     [
         ("overloaded_error", "Overloaded", Overloaded),
         ("api_error", "", Overloaded),
-        ("rate_limit_error", "", Overloaded),
+        ("rate_limit_error", "Number of request tokens has exceeded your per-minute rate limit", Overloaded),
         ("", "", Overloaded),
         ("authentication_error", "", AuthFailed),
         ("invalid_request_error", "prompt is too long", TooLong),

@@ -76,6 +76,8 @@ _TOO_LONG = re.compile(
     r"|message\b[^.;]{0,40} too long|range of input length|context_length_exceeded",
     re.IGNORECASE,
 )
+_TOO_OFTEN = re.compile(r"rate.limit|\bper[- ](?:min|hour|day|month)|\bquota\b|\b(?:daily|monthly)\b", re.IGNORECASE)
+"""A limit of a time, whose words are else those of a prompt that is too long: "request tokens has exceeded"."""
 _MEANINGS = (
     (
         re.compile(r"more (?:system )?memory|out of memory|not enough memory", re.IGNORECASE),
@@ -106,7 +108,7 @@ def by_status(
         kind = SpendLimit if after_s is None else RateLimited
     elif status in (401, 403):
         kind = AuthFailed
-    elif status == 413 or _TOO_LONG.search(f"{message} {code}"):
+    elif status == 413 or _is_too_long(f"{message} {code}"):
         kind = TooLong
     elif status == 408:
         kind = TimedOut
@@ -133,7 +135,7 @@ def by_kind(kind: str, message: str, *, provider: str) -> ProviderError:
     if kind in _KINDS:
         return by_status(_KINDS[kind], message, provider=provider, code=kind)
     facts = ", ".join(filter(None, ("in the stream", listed(kind, CODES))))
-    found = TooLong if _TOO_LONG.search(f"{message} {kind}") else Overloaded
+    found = TooLong if _is_too_long(f"{message} {kind}") else Overloaded
     return refused(found, said=message, facts=facts, provider=provider)
 
 
@@ -153,6 +155,11 @@ def refused(
     words = words or _complaint(said) or kind().message[0].lower() + kind().message[1:].rstrip(".")
     message = f"{words} ({facts})" if facts else words
     return kind(message, provider=provider, after_s=after_s, said=Foreign(one_line(said)))
+
+
+def _is_too_long(said: str) -> bool:
+    is_vetoed = "request too large" not in said.lower() and _TOO_OFTEN.search(said)
+    return _TOO_LONG.search(said) is not None and not is_vetoed
 
 
 def _complaint(said: str) -> str:
