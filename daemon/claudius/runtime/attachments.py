@@ -41,7 +41,7 @@ PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "ima
 FILMS = ("audio/", "video/", "font/")
 CODE = "video/mp2t"
 """By their ending, files of TypeScript are taken for films."""
-HEADS = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
+HEADS = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF87a": "image/gif", b"GIF89a": "image/gif"}
 MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 
 
@@ -163,7 +163,8 @@ def plain_type(kind: str) -> str:
 
 def picture_type(content: bytes) -> str:
     """Return the media type of a picture by its first bytes, whatever its name says; empty if it is none. Pure."""
-    is_webp, is_heic = content[8:12] == b"WEBP", content[4:12] in (b"ftypheic", b"ftypheix", b"ftypmif1")
+    is_webp = content.startswith(b"RIFF") and content[8:12] == b"WEBP"  # "Convert WEBP …" is a text
+    is_heic = content[4:12] in (b"ftypheic", b"ftypheix", b"ftypmif1")
     kind = next((one for head, one in HEADS.items() if content.startswith(head)), "")
     return "image/webp" if is_webp else "image/heic" if is_heic else kind
 
