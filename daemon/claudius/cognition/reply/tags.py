@@ -364,10 +364,10 @@ _SPEAKS = ("", "assistant", "final")
 _MARKUP = frozenset(
     """abbr address area article aside audio base bdi bdo big blockquote body br button canvas caption center cite code
     col colgroup data datalist dd del details dfn dialog div dl dt em embed fieldset figcaption figure font footer form
-    frame head header hgroup hr html iframe img input ins kbd label legend li link main map mark menu meta meter nav
-    noscript object ol optgroup option output param picture pre progress rp rt ruby samp script search section select
-    slot small source span strike strong style sub summary sup svg table tbody td template textarea tfoot th thead time
-    title tr track tt ul var video wbr""".split()  # noqa: SIM905 - a line each would be longer
+    frame head header hgroup hr html iframe img input ins kbd label legend li link main map mark math menu meta meter
+    nav noscript object ol optgroup option output param picture pre progress rp rt ruby samp script search section
+    select slot small source span strike strong style sub summary sup svg table tbody td template textarea tfoot th
+    thead time title tr track tt ul var video wbr""".split()  # noqa: SIM905 - a line each would be longer
 )
 """The elements of HTML that speech may hold."""
 
