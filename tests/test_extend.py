@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from claudius.runtime.adapter import Adapter
+from claudius.shape import misfit
 from daimons.test_two_souls import free_port
 from driven import REPOSITORY, Machine
 
@@ -115,6 +117,10 @@ def test_an_adapter_of_the_wrong_shape_is_named_by_the_checks(owner: Machine) ->
     assert "it has no speak(utterance)" in checked.stdout
     assert "it has no speak(utterance)" in started.stderr
     assert (checked.code, started.code) == (78, 78)
+    kept = {"listen": Adapter.listen, "speak": Adapter.speak} | dict.fromkeys(
+        ("name", "post_chars", "appears_s", "link")
+    )
+    assert misfit(type("Alone", (), kept)(), Adapter) == "it has no is_plain"
 
 
 PROCESSES = {

@@ -15,7 +15,7 @@ def misfit(part: object, door: type) -> str:
             return f"it has no {name}"
     for name, one in wanted.items():
         if not hasattr(part, name):
-            return f"it has no {name}" + ("" if isinstance(one, property) else f"{_words(one)}")
+            return f"it has no {name}" + (_words(one) if callable(one) else "")
         if callable(one) and (problem := _method(getattr(part, name), one)):
             return f"its {name} {problem}"
     return ""
