@@ -28,7 +28,12 @@ def create_database(path: Path, migrations: Mapping[int, str]) -> None:
     with private_files():
         for file in (aside, *siblings(aside)):
             file.unlink(missing_ok=True)
-        aside.write_bytes(_FRESH[made])
+        try:
+            aside.write_bytes(_FRESH[made])
+        except OSError:  # what it says of a full disk, the database says
+            aside.unlink()
+            _create(path, migrations)
+            return
         aside.rename(path)
 
 

@@ -87,13 +87,17 @@ def test_an_utterance_that_is_offered_again_is_confirmed_again_and_shown_once(ma
     def twice(peer: Peer) -> None:
         assert [peer.speak("k1", "A reminder."), peer.speak("k1", "A reminder.")] == ["k1", "k1"]
 
+    shown_all = threading.Event()
+
     def and_again(peer: Peer) -> None:
         assert peer.speak("k1", "A reminder.") == "k1"
         assert peer.speak("k2", "Another one.") == "k2"
+        shown_all.set()
         peer.heard()
 
     with played(machine, twice, and_again) as wrong, drawn(machine, "chat") as shown:
         shown.until_said("Another one.")
+        assert shown_all.wait(60)
         text = shown.text
 
     assert not wrong
@@ -102,7 +106,7 @@ def test_an_utterance_that_is_offered_again_is_confirmed_again_and_shown_once(ma
 
 def test_a_line_whose_answer_was_lost_is_sent_again_under_its_own_id(machine: Machine) -> None:
     """A connection that ends before the answer: the lines that wait are sent again, in order, each with its first id."""
-    said: list[list[str]] = []
+    said, shown_both = list[list[str]](), threading.Event()
 
     def lost(peer: Peer) -> None:
         said.append([f"{frame['id']} {frame['text']}" for frame in (peer.heard(), peer.heard())])
@@ -111,6 +115,7 @@ def test_a_line_whose_answer_was_lost_is_sent_again_under_its_own_id(machine: Ma
         frames = peer.heard(), peer.heard()
         said.append([f"{frame['id']} {frame['text']}" for frame in frames])
         peer.speak("k1", "To both.", *[f"terminal:{frame['id']}" for frame in frames])
+        shown_both.set()
         peer.heard()
 
     with played(machine, lost, found) as wrong, drawn(machine, "chat") as shown:
@@ -118,6 +123,7 @@ def test_a_line_whose_answer_was_lost_is_sent_again_under_its_own_id(machine: Ma
         shown.say("one")
         shown.say("two")
         shown.until_said("To both.")
+        assert shown_both.wait(60)  # the client confirms what stands on the screen: let it
         text = shown.text
 
     assert not wrong

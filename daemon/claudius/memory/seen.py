@@ -600,7 +600,10 @@ def words_of_files(db: Database, record: int, key: str) -> list[str]:
     snapshot = b"" if kept is None or is_damaged(kept) else snapshot_of(unpack(kept))
     if snapshot[:1] != b"{":
         return []
-    found: _Snapshot = decoder(_Snapshot).decode(snapshot)
+    try:
+        found: _Snapshot = decoder(_Snapshot).decode(snapshot)
+    except msgspec.MsgspecError:  # told by `seen_by`
+        return []
     files = (file for one in found.recollection.perceptions if one.key == key for file in one.extra.read)
     return [text for file in files for text in (file.text, file.end) if text]
 

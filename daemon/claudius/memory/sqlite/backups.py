@@ -132,6 +132,8 @@ def keep_verified(
         if not made.is_verified:
             failed = ", ".join(check for check, ok in made.checks.items() if not ok)
             raise StoreCorrupt(f"{source}: a copy could not be verified ({failed}); the database was left as it is")
+        with aside.open("rb") as written:  # older copies may be deleted for it
+            os.fsync(written.fileno())
         with sum_of(path).open("w") as kept:
             kept.write(f"{sha256_of(aside)}  {path.name}\n")
             kept.flush()
