@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
 
 from claudius.adapters import caches as reached
-from claudius.adapters.caches import FRESH_S, STALE_S, Lookups, Reached, keep
+from claudius.adapters.caches import FRESH_S, STALE_S, Lookups, MarkedChannel, Reached, keep, swept
+from claudius.errors import DeliveryUnknown
+from claudius.runtime.adapter import Swept
 
 
 def test_a_live_message_confirms_nothing_before_it() -> None:
@@ -81,3 +86,17 @@ def test_a_full_cache_drops_its_oldest_entry() -> None:
         keep(kept, key, len(kept), most=2)
 
     assert list(kept) == ["a", "c"]
+
+
+async def test_a_network_that_is_down_is_not_asked_for_each_channel() -> None:
+    """One channel that fails lets the others be read; at the second failure of the network itself the sweep ends."""
+    asked: list[str] = []
+
+    async def down(place: MarkedChannel) -> AsyncIterator[Swept]:
+        asked.append(place.channel)
+        raise DeliveryUnknown("503")
+        yield
+
+    with pytest.raises(DeliveryUnknown):
+        _ = [one async for one in swept([MarkedChannel("T", name, "0") for name in "abc"], down)]
+    assert asked == ["a", "b"]

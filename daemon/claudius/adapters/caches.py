@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct, field
 
+from claudius.adapters.incoming import MISREAD
 from claudius.errors import DeliveryRefused, DeliveryUnknown
 from claudius.perception import Place
 from claudius.runtime.adapter import Gap, Swept
@@ -109,7 +110,8 @@ async def swept(
 ) -> AsyncIterator[Swept]:
     """Read channels, one after another; one that may not be read is skipped.
 
-    Raises: DeliveryLater, TimeoutError at once; DeliveryUnknown once the other channels are read.
+    Raises: DeliveryLater, TimeoutError at once; DeliveryUnknown once the other channels are read, or at the second one
+    that the network itself fails: it is down, and each channel would wait for it.
     """
     failed: DeliveryUnknown | None = None
     for channel in channels:
@@ -119,6 +121,8 @@ async def swept(
         except DeliveryRefused as error:
             log.warning("a channel cannot be read", extra={"channel": channel.channel, "code": error.code})
         except DeliveryUnknown as error:
+            if failed and not isinstance(error.__cause__, MISREAD):
+                raise
             failed = error
     if failed:
         raise failed
