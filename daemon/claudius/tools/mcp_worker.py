@@ -1,8 +1,8 @@
 """The hands: a process of its own that starts MCP servers, lists their tools and calls them.
 
-JSON lines from `claudius.tools.mcp`: `{"id", "do": "list" | "call" | "cancel", "server", …}`. Each
-is answered by one line of its id: `{"tools", "bad"}`, `{"text", "failed"}`, or `{"error", "sent"}`, where
-`sent` says whether the call had left. Without an id come `{"server"}` with `pid`, `changed` or `closed`.
+JSON lines from `claudius.tools.mcp`: `{"id", "do": "list" | "call" | "cancel", "server", …}`. Each is answered
+by one line of its id: `{"tools", "bad"}`, `{"text", "failed"}`, or `{"error", "sent"}`, where `sent` says whether
+the call had left. Without an id come `{"server"}` with `pid`, `changed` or `closed`.
 Source: the tools design, section 7.
 """
 
@@ -198,7 +198,7 @@ class McpConnection:
                 message.result["tools"] = list(self._good(tools))
             elif isinstance(message.result.get("content"), list):
                 content = [{"type": "text", "text": _text(message.result)}]
-                kind = {key: message.result[key] for key in ("resultType",) if key in message.result}
+                kind = {key: one for key, one in message.result.items() if key == "resultType"}
                 message.result = {"content": content, "isError": message.result.get("isError") is True} | kind
         return item
 
