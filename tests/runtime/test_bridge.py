@@ -158,6 +158,18 @@ async def test_a_process_that_was_killed_goes_on_with_its_loan(home: Home) -> No
     assert (nothing["event"], answered["text"], other["event"]) == ("error", "It cools.", "error")
 
 
+async def test_a_loan_ends_with_whom_it_names(home: Home) -> None:
+    """Somebody whose conversation is lent is forgotten: it is lent no more, and no file names it."""
+    async with lending(home, conversation=ANAS) as (soul, _):
+        await soul.network.hear("My cat is called Miso.", person="ana")
+        await soul.idle()
+        kept = (home.run / "lent.json").read_text()
+        assert await ask(home, "forget", person="rehearsal:t:ana")
+        left = [one.name for one in home.run.iterdir() if one.is_file() and ANAS in one.read_text(errors="replace")]
+
+    assert (ANAS in kept, left) == (True, [])
+
+
 ENDS = ["off", "the session ends", "nobody asks"]
 
 

@@ -227,6 +227,11 @@ class Bridge:
                 self._break(parked)
         self._changed.set()
 
+    async def forget(self, conversation: str) -> None:
+        """End a loan of this conversation, or of all: its session saw what is erased, and its file names who it is."""
+        if self.loan and self.loan.conversation in ("", conversation):
+            self.close()
+
     def _is_alive(self) -> None:
         if self._timer:
             self._timer.cancel()

@@ -362,7 +362,7 @@ class Server:
         self._lanes.look_again()
 
     async def _end_session(self, conversation: str) -> None:
-        for voice in (self._mind.provider, *(one.provider for one in self._mind.voices.values())):
+        for voice in (self._lanes.bridge, self._mind.provider, *(one.provider for one in self._mind.voices.values())):
             if forget := getattr(voice, "forget", None):
                 await forget(conversation)
 
