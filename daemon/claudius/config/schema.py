@@ -23,7 +23,9 @@ from claudius.config.tables import (
     StorageSettings,
     StoreSettings,
     Url,
+    Words,
     WorkerSettings,
+    says,
 )
 
 SocketUrl = Annotated[str, Meta(pattern=r"^wss?://[^\s/].*$")]
@@ -41,138 +43,123 @@ TRIGGER = r"^\s*(timer|interaction_count(\s*[:=]\s*[1-9]\d{0,5})?|promise_timeou
 class ConsultSettings(SettingsTable, frozen=True):
     """Thinking twice before speaking where much is at stake."""
 
-    enabled: Annotated[bool, Meta(description="consult the cortex before answering when much is at stake")] = False
-    channels: Annotated[
-        tuple[str, ...], Meta(description="network:workspace:channel prefixes where it consults; empty = all")
-    ] = ()
+    enabled: Annotated[bool, says("consult the cortex before answering when much is at stake")] = False
+    channels: Annotated[Words, says("network:workspace:channel prefixes where it consults; empty = all")] = ()
 
 
 class CortexSettings(SettingsTable, frozen=True):
     """The second mind, which reflects."""
 
-    enabled: Annotated[
-        bool | Literal["auto"], Meta(description="true, false, or auto = on with a real model, else off")
-    ] = "auto"
-    schedule_minutes: Annotated[float, Meta(gt=0, le=525_600, description="minutes between reflections")] = 30.0
-    reflection_interval: Annotated[
-        float, Meta(ge=0, le=525_600, description="another name for schedule_minutes; 0 = not set")
-    ] = 0.0
-    interaction_threshold: Annotated[Positive, Meta(description="messages since the last cycle that start one")] = 5
+    enabled: Annotated[bool | Literal["auto"], says("true, false, or auto = on with a real model, else off")] = "auto"
+    schedule_minutes: Annotated[float, says("minutes between reflections", gt=0, le=525_600)] = 30.0
+    reflection_interval: Annotated[float, says("another name for schedule_minutes; 0 = not set", ge=0, le=525_600)] = (
+        0.0
+    )
+    interaction_threshold: Annotated[Positive, says("messages since the last cycle that start one")] = 5
     triggers: Annotated[
         tuple[Annotated[str, Meta(pattern=TRIGGER)], ...],
-        Meta(
-            description="what starts a cycle: timer, interaction_count (or interaction_count: N), promise_timeout, "
+        says(
+            "what starts a cycle: timer, interaction_count (or interaction_count: N), promise_timeout, "
             "farming, new_peer"
         ),
     ] = ("timer", "interaction_count", "promise_timeout", "farming")
-    max_trust_delta: Annotated[int, Meta(ge=1, le=10, description="how far trust may move in one cycle")] = 3
-    max_beliefs: Annotated[Positive, Meta(description="the most beliefs held at once")] = 20
-    belief_ttl_minutes: Annotated[float, Meta(gt=0, description="minutes until a belief expires")] = 120.0
-    reflection_timeout_seconds: Annotated[Seconds, Meta(description="seconds until a cycle is abandoned")] = 60.0
-    context_window: Annotated[Positive, Meta(description="interactions of a peer that a cycle sees")] = 10
-    max_peers: Annotated[Positive, Meta(description="peers that a cycle sees")] = 8
-    history_size: Annotated[Positive, Meta(description="cycles kept in the history")] = 50
-    provider: Annotated[str, Meta(description="the cortex's own provider; empty = the main one")] = ""
-    model: Annotated[str, Meta(description="the cortex's own model; empty = the provider's")] = ""
+    max_trust_delta: Annotated[int, says("how far trust may move in one cycle", ge=1, le=10)] = 3
+    max_beliefs: Annotated[Positive, says("the most beliefs held at once")] = 20
+    belief_ttl_minutes: Annotated[float, says("minutes until a belief expires", gt=0)] = 120.0
+    reflection_timeout_seconds: Annotated[Seconds, says("seconds until a cycle is abandoned")] = 60.0
+    context_window: Annotated[Positive, says("interactions of a peer that a cycle sees")] = 10
+    max_peers: Annotated[Positive, says("peers that a cycle sees")] = 8
+    history_size: Annotated[Positive, says("cycles kept in the history")] = 50
+    provider: Annotated[str, says("the cortex's own provider; empty = the main one")] = ""
+    model: Annotated[str, says("the cortex's own model; empty = the provider's")] = ""
     depth: Annotated[
-        Literal["deep", "triage"], Meta(description="deep = each cycle asks the model; triage = only if it is worth it")
+        Literal["deep", "triage"], says("deep = each cycle asks the model; triage = only if it is worth it")
     ] = "deep"
-    triage_model: Annotated[str, Meta(description="a small model that says whether a cycle is worth it")] = ""
-    directives: Annotated[bool, Meta(description="the cortex may ask the soul to write to someone")] = True
-    soul_alignment: Annotated[bool, Meta(description="keep the cortex's verdict on the soul's own conduct")] = True
-    adaptive: Annotated[bool, Meta(description="triggers adjust themselves by how often they prove useful")] = False
+    triage_model: Annotated[str, says("a small model that says whether a cycle is worth it")] = ""
+    directives: Annotated[bool, says("the cortex may ask the soul to write to someone")] = True
+    soul_alignment: Annotated[bool, says("keep the cortex's verdict on the soul's own conduct")] = True
+    adaptive: Annotated[bool, says("triggers adjust themselves by how often they prove useful")] = False
     consult: ConsultSettings = ConsultSettings()
 
 
 class PsycheSettings(SettingsTable, frozen=True):
     """The numbers below language: when the soul thinks, and how that is coloured."""
 
-    enabled: Annotated[
-        bool, Meta(description="0 = think about every message that is owed a reply, and feel nothing")
-    ] = True
+    enabled: Annotated[bool, says("0 = think about every message that is owed a reply, and feel nothing")] = True
     acknowledge: Annotated[
-        Literal["line", "emoji"], Meta(description="how thanks to the soul are answered if the network has reactions")
+        Literal["line", "emoji"], says("how thanks to the soul are answered if the network has reactions")
     ] = "line"
-    threshold: Annotated[float, Meta(gt=0, le=0.34, description="the least meaning at which the soul thinks")] = 0.32
+    threshold: Annotated[float, says("the least meaning at which the soul thinks", gt=0, le=0.34)] = 0.32
     """With a higher one, a message that is owed a reply could stay below it: salience .98 of a spent soul gives .39."""
-    proactive: Annotated[bool, Meta(description="the soul may write first, to those who agreed to it")] = False
+    proactive: Annotated[bool, says("the soul may write first, to those who agreed to it")] = False
 
 
 class EnsoulSettings(SettingsTable, frozen=True):
     """The soul in Claude Code, and who may bring it into a channel."""
 
-    who: Annotated[
-        tuple[str, ...],
-        Meta(description="person ids that may use `/ensoul on` and `/ensoul listen`, besides the owners"),
-    ] = ()
-    remember: Annotated[bool, Meta(description="keep what is asked and answered in ensouled sessions")] = False
-    shared: Annotated[
-        bool,
-        Meta(description="also give sessions what was learned in channels that you share with others"),
-    ] = False
-    default: Annotated[Literal["ask", "always"], Meta(description="always = each of your sessions is ensouled")] = "ask"
+    who: Annotated[Words, says("person ids that may use `/ensoul on` and `/ensoul listen`, besides the owners")] = ()
+    remember: Annotated[bool, says("keep what is asked and answered in ensouled sessions")] = False
+    shared: Annotated[bool, says("also give sessions what was learned in channels that you share with others")] = False
+    default: Annotated[Literal["ask", "always"], says("always = each of your sessions is ensouled")] = "ask"
 
 
 class AnthropicSettings(SettingsTable, frozen=True):
     """The Anthropic API."""
 
-    model: Annotated[str, Meta(description="model asked by anthropic_api")] = "claude-sonnet-5-5"
-    base_url: Annotated[Url, Meta(description="another server than Anthropic's; also ANTHROPIC_BASE_URL")] = ""
+    model: Annotated[str, says("model asked by anthropic_api")] = "claude-sonnet-5-5"
+    base_url: Annotated[Url, says("another server than Anthropic's; also ANTHROPIC_BASE_URL")] = ""
 
 
 class ClaudeSettings(SettingsTable, frozen=True):
     """The Claude Code CLI and the Agent SDK."""
 
-    model: Annotated[str, Meta(description="model asked by agent_sdk and claude_cli")] = "sonnet"
-    cli_path: Annotated[str, Meta(description="the claude command; empty = the bundled one, else PATH")] = ""
+    model: Annotated[str, says("model asked by agent_sdk and claude_cli")] = "sonnet"
+    cli_path: Annotated[str, says("the claude command; empty = the bundled one, else PATH")] = ""
 
 
 class OpenAISettings(SettingsTable, frozen=True):
     """Any chat-completions server."""
 
-    base_url: Annotated[Url, Meta(description="e.g. http://127.0.0.1:11434/v1; empty = a local Ollama if one runs")] = (
-        ""
-    )
-    model: Annotated[str, Meta(description="model asked; empty = the server's first")] = ""
+    base_url: Annotated[Url, says("e.g. http://127.0.0.1:11434/v1; empty = a local Ollama if one runs")] = ""
+    model: Annotated[str, says("model asked; empty = the server's first")] = ""
     profile: Annotated[
         Literal["auto", "full", "plain", "small"],
-        Meta(
-            description="plain = plain words, judged afterwards (small, its old name, too); "
+        says(
+            "plain = plain words, judged afterwards (small, its old name, too); "
             "auto = plain for a model at home that is not large"
         ),
     ] = "auto"
     context_tokens: Annotated[
-        Positive, Meta(description="the context of a model at home whose server does not say; asked of Ollama")
+        Positive, says("the context of a model at home whose server does not say; asked of Ollama")
     ] = 4096
 
 
 class HomeModelSettings(SettingsTable, frozen=True):
     """The model file that thinks in this home."""
 
-    model: Annotated[str, Meta(description="the model of `claudius model list` that thinks; empty = the newest")] = ""
+    model: Annotated[str, says("the model of `claudius model list` that thinks; empty = the newest")] = ""
     context_tokens: Annotated[
-        Positive, Meta(description="how much it takes in at once; each 1,000 cost about 0.15 GB of memory")
+        Positive, says("how much it takes in at once; each 1,000 cost about 0.15 GB of memory")
     ] = 4096
     threads: Annotated[
-        NotNegative,
-        Meta(description="cores that it thinks with; 0 = every physical core, best where nothing else works"),
+        NotNegative, says("cores that it thinks with; 0 = every physical core, best where nothing else works")
     ] = 0
 
 
 class ModelSettings(SettingsTable, frozen=True):
     """How every model is asked."""
 
-    first_byte_s: Annotated[Seconds, Meta(description="seconds until the first delta")] = 60.0
-    idle_s: Annotated[Seconds, Meta(description="seconds between two deltas")] = 60.0
-    total_s: Annotated[Seconds, Meta(description="seconds for a whole call")] = 300.0
-    retries: Annotated[NotNegative, Meta(description="retries on one provider before the first delta")] = 3
+    first_byte_s: Annotated[Seconds, says("seconds until the first delta")] = 60.0
+    idle_s: Annotated[Seconds, says("seconds between two deltas")] = 60.0
+    total_s: Annotated[Seconds, says("seconds for a whole call")] = 300.0
+    retries: Annotated[NotNegative, says("retries on one provider before the first delta")] = 3
 
 
 class SoulStateSettings(SettingsTable, frozen=True):
     """The soul's own state."""
 
     interval: Annotated[
-        NotNegative, Meta(description="check the soul's state every N turns of a conversation; 0 = only while idle")
+        NotNegative, says("check the soul's state every N turns of a conversation; 0 = only while idle")
     ] = 3
 
 
@@ -180,48 +167,46 @@ class UserModelSettings(SettingsTable, frozen=True):
     """Portraits of people."""
 
     interval: Annotated[
-        NotNegative, Meta(description="point to the speaker's portrait again every N of their turns; 0 = never")
+        NotNegative, says("point to the speaker's portrait again every N of their turns; 0 = never")
     ] = 5
 
 
 class MemorySettings(SettingsTable, frozen=True):
     """Working memory, and the moments that outlive it."""
 
-    window: Annotated[Positive, Meta(description="newest messages, replies and thoughts that are never compacted")] = 20
-    ttl_hours: Annotated[
-        float, Meta(gt=0, le=876_000, description="hours until entries are summarised and deleted")
-    ] = 72.0
+    window: Annotated[Positive, says("newest messages, replies and thoughts that are never compacted")] = 20
+    ttl_hours: Annotated[float, says("hours until entries are summarised and deleted", gt=0, le=876_000)] = 72.0
     records_days: Annotated[
-        NotNegative, Meta(description="days until what `why` and `replay` read of a turn is deleted; 0 = never")
+        NotNegative, says("days until what `why` and `replay` read of a turn is deleted; 0 = never")
     ] = 365
-    moments: Annotated[Positive, Meta(description="moments kept of one audience; the less important go")] = 50_000
-    remembered: Annotated[NotNegative, Meta(description="the most moments shown in a prompt")] = 8
+    moments: Annotated[Positive, says("moments kept of one audience; the less important go")] = 50_000
+    remembered: Annotated[NotNegative, says("the most moments shown in a prompt")] = 8
     floor: Annotated[
-        float, Meta(ge=0, le=1, description="the share of a message that one moment must hold to show any; 0 = none")
+        float, says("the share of a message that one moment must hold to show any; 0 = none", ge=0, le=1)
     ] = 0.44
 
 
 class RecallSettings(SettingsTable, frozen=True):
     """The search of moments by their meaning, beside that by their words."""
 
-    embedder: Annotated[
-        str, Meta(description="auto = that of the extra `recall`, in the daemon; off; or a module of your own")
-    ] = "auto"
+    embedder: Annotated[str, says("auto = that of the extra `recall`, in the daemon; off; or a module of your own")] = (
+        "auto"
+    )
 
 
 class TranscriptionSettings(SettingsTable, frozen=True):
     """Who writes down what people speak, where their network does not; its key is in .env."""
 
-    base_url: Annotated[Url, Meta(description="a server with /audio/transcriptions; empty = nobody listens")] = ""
-    model: Annotated[str, Meta(description="its model")] = "whisper-1"
-    language: Annotated[str, Meta(description="the language spoken, as in `de`; empty = it finds out")] = ""
+    base_url: Annotated[Url, says("a server with /audio/transcriptions; empty = nobody listens")] = ""
+    model: Annotated[str, says("its model")] = "whisper-1"
+    language: Annotated[str, says("the language spoken, as in `de`; empty = it finds out")] = ""
 
 
 class HistorySettings(SettingsTable, frozen=True):
     """The history part of the prompt."""
 
     budget_tokens: Annotated[
-        Positive, Meta(description="tokens (characters / 4) of history above which the oldest turns leave the prompt")
+        Positive, says("tokens (characters / 4) of history above which the oldest turns leave the prompt")
     ] = 8000
 
 
@@ -229,104 +214,93 @@ class PipelineSettings(SettingsTable, frozen=True):
     """One turn of thought."""
 
     mode: Annotated[
-        Literal["fused", "split"], Meta(description="fused = all steps in one model call; split = one call per step")
+        Literal["fused", "split"], says("fused = all steps in one model call; split = one call per step")
     ] = "fused"
     steps: Annotated[
-        tuple[str, ...],
-        Meta(
-            description="steps with a provider of their own, asked separately: `STEP=PROVIDER` or `STEP=PROVIDER/MODEL`"
-        ),
+        Words, says("steps with a provider of their own, asked separately: `STEP=PROVIDER` or `STEP=PROVIDER/MODEL`")
     ] = ()
-    stream: Annotated[tuple[str, ...], Meta(description="adapters that show a reply while it is generated")] = (
-        "terminal",
-    )
-    max_tokens: Annotated[Positive, Meta(description="tokens of the longest reply asked of a provider")] = 4096
+    stream: Annotated[Words, says("adapters that show a reply while it is generated")] = ("terminal",)
+    max_tokens: Annotated[Positive, says("tokens of the longest reply asked of a provider")] = 4096
 
 
 class RuntimeSettings(SettingsTable, frozen=True):
     """The daemon's life."""
 
     paused: Annotated[
-        bool, Meta(description="hear and keep everything, answer nobody but the terminal; `/claudius pause` sets it")
+        bool, says("hear and keep everything, answer nobody but the terminal; `/claudius pause` sets it")
     ] = False
-    patience_s: Annotated[Seconds, Meta(description="seconds that a message waits for a model before the apology")] = (
-        600.0
-    )
+    patience_s: Annotated[Seconds, says("seconds that a message waits for a model before the apology")] = 600.0
     merge_while_busy: Annotated[
         bool | Literal["direct"],
-        Meta(
-            description="answer what one person said while the soul was busy in one reply, ten messages at most; "
+        says(
+            "answer what one person said while the soul was busy in one reply, ten messages at most; "
             "direct = in direct messages of Slack and Discord"
         ),
     ] = "direct"
     follow: Annotated[
         Literal["thread", "mention", "listen"],
-        Meta(
-            description="thread = answer in a thread once called into it; mention = only when named; "
+        says(
+            "thread = answer in a thread once called into it; mention = only when named; "
             "listen = as mention, but keep all talk"
         ),
     ] = "thread"
-    thoughts: Annotated[tuple[str, ...], Meta(description="owners' direct messages that show thoughts")] = ()
-    delete_replies: Annotated[bool, Meta(description="delete a reply together with the message that it answers")] = (
-        False
-    )
-    catch_up_hours: Annotated[Positive, Meta(description="hours of history that are read after a gap")] = 24
+    thoughts: Annotated[Words, says("owners' direct messages that show thoughts")] = ()
+    delete_replies: Annotated[bool, says("delete a reply together with the message that it answers")] = False
+    catch_up_hours: Annotated[Positive, says("hours of history that are read after a gap")] = 24
 
 
 class IsmSettings(SettingsTable, frozen=True):
     """The implicit semantic machine: the soul chooses its own steps, for more model calls."""
 
-    enabled: Annotated[bool, Meta(description="let problem_solving choose its own way; off = deep_work runs")] = False
-    max_loops: Annotated[Positive, Meta(description="the most choices in one turn")] = 5
+    enabled: Annotated[bool, says("let problem_solving choose its own way; off = deep_work runs")] = False
+    max_loops: Annotated[Positive, says("the most choices in one turn")] = 5
 
 
 class OwnTool(SettingsTable, frozen=True):
     """A tool of the owner's own."""
 
-    call: Annotated[str, Meta(description="the function, as package.module:function")]
-    where: Annotated[tuple[str, ...], Meta(description="owner, private, or channel ids; empty = by its class")] = ()
+    call: Annotated[str, says("the function, as package.module:function")]
+    where: Annotated[Words, says("owner, private, or channel ids; empty = by its class")] = ()
 
 
 class ToolServerSettings(SettingsTable, frozen=True):
     """A server that offers tools over MCP."""
 
-    command: Annotated[tuple[str, ...], Meta(description="the program and its arguments")] = ()
-    url: Annotated[Url, Meta(description="where it listens, in place of a command")] = ""
-    env: Annotated[tuple[str, ...], Meta(description="names of variables of .env that it alone gets")] = ()
-    timeout_s: Annotated[float, Meta(ge=0, le=600, description="the longest call; 0 = tools.call_seconds")] = 0.0
-    sandbox: Annotated[tuple[str, ...], Meta(description="what precedes the command, as in bwrap")] = ()
-    key_arg: Annotated[str, Meta(description="the argument that takes an idempotency key; empty = none")] = ""
+    command: Annotated[Words, says("the program and its arguments")] = ()
+    url: Annotated[Url, says("where it listens, in place of a command")] = ""
+    env: Annotated[Words, says("names of variables of .env that it alone gets")] = ()
+    timeout_s: Annotated[float, says("the longest call; 0 = tools.call_seconds", ge=0, le=600)] = 0.0
+    sandbox: Annotated[Words, says("what precedes the command, as in bwrap")] = ()
+    key_arg: Annotated[str, says("the argument that takes an idempotency key; empty = none")] = ""
     tools: Annotated[
-        dict[str, Literal["look", "read", "write", "send"]], Meta(description="tool → class; others are not offered")
+        dict[str, Literal["look", "read", "write", "send"]], says("tool → class; others are not offered")
     ] = msgspec.field(default_factory=dict)
-    mine: Annotated[tuple[str, ...], Meta(description="tools whose results are the owner's own words")] = ()
-    where: Annotated[tuple[str, ...], Meta(description="owner, private, or network:workspace:channel ids")] = ("owner",)
+    mine: Annotated[Words, says("tools whose results are the owner's own words")] = ()
+    where: Annotated[Words, says("owner, private, or network:workspace:channel ids")] = ("owner",)
 
 
 class ToolWebSettings(SettingsTable, frozen=True):
     """What `web.read` may reach."""
 
-    hosts: Annotated[
-        tuple[str, ...], Meta(description="hosts for which http and private addresses are allowed, without a port")
-    ] = ()
+    hosts: Annotated[Words, says("hosts for which http and private addresses are allowed, without a port")] = ()
 
 
 class ToolsSettings(SettingsTable, frozen=True):
     """What the soul may do, and when it must ask."""
 
-    enabled: Annotated[bool, Meta(description="offer tools")] = True
-    small: Annotated[bool, Meta(description="offer them to small models, too")] = False
-    per_turn: Annotated[Positive, Meta(description="the most calls in a turn")] = 5
-    per_person_day: Annotated[Positive, Meta(description="the most calls of a person in 24 hours")] = 100
-    turn_seconds: Annotated[Seconds, Meta(description="how long a turn waits for a tool")] = 20.0
-    call_seconds: Annotated[Seconds, Meta(description="how long a call may take")] = 60.0
-    result_chars: Annotated[Positive, Meta(description="the most that is kept of a result, in characters")] = 16_000
-    prompt_tokens: Annotated[Positive, Meta(description="the most tokens that the list of tools may take")] = 1500
-    consent_hours: Annotated[float, Meta(gt=0, le=720, description="hours until a question lapses")] = 24.0
-    grant_days: Annotated[Positive, Meta(description="days for which the longest consent holds")] = 30
-    people_may: Annotated[
-        tuple[str, ...], Meta(description="tools of class read that people may allow in private conversations")
-    ] = ("web.read",)
+    enabled: Annotated[bool, says("offer tools")] = True
+    small: Annotated[bool, says("offer them to small models, too")] = False
+    per_turn: Annotated[Positive, says("the most calls in a turn")] = 5
+    per_person_day: Annotated[Positive, says("the most calls of a person in 24 hours")] = 100
+    turn_seconds: Annotated[Seconds, says("how long a turn waits for a tool")] = 20.0
+    call_seconds: Annotated[Seconds, says("how long a call may take")] = 60.0
+    result_chars: Annotated[Positive, says("the most that is kept of a result, in characters")] = 16_000
+    prompt_tokens: Annotated[Positive, says("the most tokens that the list of tools may take")] = 1500
+    consent_hours: Annotated[float, says("hours until a question lapses", gt=0, le=720)] = 24.0
+    grant_days: Annotated[Positive, says("days for which the longest consent holds")] = 30
+    people_may: Annotated[Words, says("tools of class read that people may allow in private conversations")] = (
+        "web.read",
+    )
     web: ToolWebSettings = ToolWebSettings()
     own: dict[str, str | OwnTool] = msgspec.field(default_factory=dict)
     servers: dict[str, ToolServerSettings] = msgspec.field(default_factory=dict)
@@ -335,72 +309,63 @@ class ToolsSettings(SettingsTable, frozen=True):
 class SlackSettings(SettingsTable, frozen=True):
     """Slack, over Socket Mode; its tokens are in .env."""
 
-    api_url: Annotated[Url, Meta(description="another Web API than Slack's, ending in /api/")] = (
-        "https://slack.com/api/"
-    )
+    api_url: Annotated[Url, says("another Web API than Slack's, ending in /api/")] = "https://slack.com/api/"
     channels: Annotated[
-        tuple[str, ...],
-        Meta(description="channel ids where all talk is heard and kept; * = every one; mentions always are"),
+        Words, says("channel ids where all talk is heard and kept; * = every one; mentions always are")
     ] = ()
     status: Annotated[
-        str,
-        Meta(max_length=100, description="what a thread shows while the soul thinks (a DM: eyes); empty = nothing"),
+        str, says("what a thread shows while the soul thinks (a DM: eyes); empty = nothing", max_length=100)
     ] = "is thinking…"
 
 
 class DiscordSettings(SettingsTable, frozen=True):
     """Discord, over its gateway; its token is in .env."""
 
-    api_url: Annotated[Url, Meta(description="another REST API than Discord's, ending in /api/v10")] = (
-        "https://discord.com/api/v10"
-    )
-    gateway_url: Annotated[SocketUrl, Meta(description="another gateway than Discord's")] = "wss://gateway.discord.gg/"
-    guilds: Annotated[
-        tuple[str, ...], Meta(description="ids of the servers whose members are heard; * = every one; empty = nobody")
-    ] = ()
+    api_url: Annotated[Url, says("another REST API than Discord's, ending in /api/v10")] = "https://discord.com/api/v10"
+    gateway_url: Annotated[SocketUrl, says("another gateway than Discord's")] = "wss://gateway.discord.gg/"
+    guilds: Annotated[Words, says("ids of the servers whose members are heard; * = every one; empty = nobody")] = ()
     channels: Annotated[
-        tuple[str, ...],
-        Meta(description="channel ids where all talk is heard and kept; * = every one; mentions always are"),
+        Words, says("channel ids where all talk is heard and kept; * = every one; mentions always are")
     ] = ()
-    typing: Annotated[bool, Meta(description="show a typing indicator while the soul thinks")] = True
+    typing: Annotated[bool, says("show a typing indicator while the soul thinks")] = True
 
 
 class PerceiveSettings(SettingsTable, frozen=True):
     """A program of the owner's that may wake the soul; its token is in .env."""
 
-    conversations: tuple[str, ...] = ()
+    conversations: Words = ()
     """Where it may do so."""
 
 
 class ClockSettings(SettingsTable, frozen=True):
     """Local time."""
 
-    timezone: Annotated[str, Meta(description="IANA zone; empty = the system's")] = ""
+    timezone: Annotated[str, says("IANA zone; empty = the system's")] = ""
     quiet: Annotated[
-        str, Meta(pattern=HOURS, description="hours in which the soul, unprompted, asks no model and says nothing")
+        str, says("hours in which the soul, unprompted, asks no model and says nothing", pattern=HOURS)
     ] = QUIET
 
 
 class DaimonSettings(SettingsTable, frozen=True):
     """Another mind that counsels the soul in one line; its token is in .env."""
 
-    enabled: Annotated[bool, Meta(description="ask it over HTTP: POST /api/whisper")] = False
-    groq_enabled: Annotated[bool, Meta(description="ask a model in its name; if both are on, HTTP first")] = False
+    enabled: Annotated[bool, says("ask it over HTTP: POST /api/whisper")] = False
+    groq_enabled: Annotated[bool, says("ask a model in its name; if both are on, HTTP first")] = False
     url: Annotated[
-        str, Meta(pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$", description="where it listens, as in http://host:port")
+        str, says("where it listens, as in http://host:port", pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$")
     ] = "http://127.0.0.1:3033"
-    provider: Annotated[str, Meta(description="the provider of the model in its name")] = "openai_compat"
-    base_url: Annotated[Url, Meta(description="that model's server, if it is a chat-completions server")] = GROQ
-    model: Annotated[str, Meta(description="that model; empty = the provider's own")] = "llama-3.3-70b-versatile"
-    soul_md: Annotated[str, Meta(description="its character, below soul/; empty = daimons/NAME.md")] = ""
+    provider: Annotated[str, says("the provider of the model in its name")] = "openai_compat"
+    base_url: Annotated[Url, says("that model's server, if it is a chat-completions server")] = GROQ
+    model: Annotated[str, says("that model; empty = the provider's own")] = "llama-3.3-70b-versatile"
+    soul_md: Annotated[str, says("its character, below soul/; empty = daimons/NAME.md")] = ""
     mode: Annotated[
         Literal["whisper", "speak", "both", "off"],
-        Meta(description="whisper = felt in the prompt; speak = aloud after the reply; both; off"),
+        says("whisper = felt in the prompt; speak = aloud after the reply; both; off"),
     ] = "whisper"
-    interval_min: Annotated[Positive, Meta(description="minutes between two requests")] = 45
-    daily_max: Annotated[Positive, Meta(description="the most whispers in a day")] = 24
-    temperature: Annotated[float, Meta(ge=0, le=2, description="sampling temperature of that model")] = 0.9
-    share_private: Annotated[bool, Meta(description="also tell it thoughts from others' direct messages")] = False
+    interval_min: Annotated[Positive, says("minutes between two requests")] = 45
+    daily_max: Annotated[Positive, says("the most whispers in a day")] = 24
+    temperature: Annotated[float, says("sampling temperature of that model", ge=0, le=2)] = 0.9
+    share_private: Annotated[bool, says("also tell it thoughts from others' direct messages")] = False
 
     @property
     def is_on(self) -> bool:
@@ -412,12 +377,11 @@ class Config(SettingsTable, frozen=True):
     """All settings."""
 
     providers: Annotated[
-        tuple[str, ...],
-        Meta(min_length=1, description="who speaks, then the fallbacks; auto = the first that is available"),
+        Words, says("who speaks, then the fallbacks; auto = the first that is available", min_length=1)
     ] = ("auto",)
-    adapters: Annotated[tuple[str, ...], Meta(description="networks listened to; auto = those with tokens")] = ("auto",)
-    observers: Annotated[tuple[str, ...], Meta(description="classes of your own that are told what happens")] = ()
-    owners: Annotated[tuple[str, ...], Meta(description="person ids with owner's rights, e.g. slack:T1:U1")] = ()
+    adapters: Annotated[Words, says("networks listened to; auto = those with tokens")] = ("auto",)
+    observers: Annotated[Words, says("classes of your own that are told what happens")] = ()
+    owners: Annotated[Words, says("person ids with owner's rights, e.g. slack:T1:U1")] = ()
     anthropic: AnthropicSettings = AnthropicSettings()
     claude: ClaudeSettings = ClaudeSettings()
     openai: OpenAISettings = OpenAISettings()

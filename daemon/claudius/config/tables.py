@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -12,7 +12,8 @@ NotNegative = Annotated[int, Meta(ge=0)]
 Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
 Url = Annotated[str, Meta(pattern=r"^(https?://[^\s/].*)?$")]
 """A server's URL; empty = the default one."""
-Ids = tuple[str, ...] | None
+Words = tuple[str, ...]
+Ids = Words | None
 """Ids that are allowed; None = the list is not set and allows everyone."""
 ROLE = r"^(all|lanes|listen(/[a-z][a-z0-9_.]*)?|clock|cortex|archive)$"
 
@@ -22,6 +23,11 @@ MODERATOR = r"^\S+:\S+:\S+$"
 """A person's id, or `discord:SERVER:role:ID`."""
 
 
+def says(description: str, **bounds: Any) -> Meta:
+    """Describe a setting, and bound what it may be."""
+    return Meta(description=description, **bounds)
+
+
 class SettingsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A table of config.toml. Each field's description is its documentation."""
 
@@ -29,36 +35,32 @@ class SettingsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 class BotsSettings(SettingsTable, frozen=True):
     """Other bots."""
 
-    allow: Annotated[tuple[str, ...], Meta(description="person ids of bots that are heard; * = every one")] = ()
-    turns: Annotated[
-        Positive, Meta(description="the most messages heard from one bot in one conversation in ten minutes")
-    ] = 6
+    allow: Annotated[Words, says("person ids of bots that are heard; * = every one")] = ()
+    turns: Annotated[Positive, says("the most messages heard from one bot in one conversation in ten minutes")] = 6
 
 
 class AccessSettings(SettingsTable, frozen=True):
     """Who is heard besides what the networks' own rules decide, by stable id. A denial wins over everything."""
 
-    slack_people: Annotated[Ids, Meta(description="user ids heard on Slack; null = every member, [] = nobody")] = None
-    slack_people_denied: Annotated[tuple[str, ...], Meta(description="user ids never heard on Slack")] = ()
+    slack_people: Annotated[Ids, says("user ids heard on Slack; null = every member, [] = nobody")] = None
+    slack_people_denied: Annotated[Words, says("user ids never heard on Slack")] = ()
     slack_channels: Annotated[
-        Ids, Meta(description="channel ids heard on Slack besides direct messages; null = every one, [] = none")
+        Ids, says("channel ids heard on Slack besides direct messages; null = every one, [] = none")
     ] = None
-    slack_channels_denied: Annotated[tuple[str, ...], Meta(description="channel ids never heard on Slack")] = ()
+    slack_channels_denied: Annotated[Words, says("channel ids never heard on Slack")] = ()
     discord_roles: Annotated[
-        Ids, Meta(description="role ids of which a person on Discord needs one; null = none is needed, [] = nobody")
+        Ids, says("role ids of which a person on Discord needs one; null = none is needed, [] = nobody")
     ] = None
-    discord_roles_denied: Annotated[
-        tuple[str, ...], Meta(description="role ids whose holders are never heard on Discord")
-    ] = ()
+    discord_roles_denied: Annotated[Words, says("role ids whose holders are never heard on Discord")] = ()
 
     muted: Annotated[
         tuple[Annotated[str, Meta(pattern=MUTED)], ...],
-        Meta(description="people who are heard and never answered: ids, or `ID until INSTANT`"),
+        says("people who are heard and never answered: ids, or `ID until INSTANT`"),
     ] = ()
 
     moderators: Annotated[
         tuple[Annotated[str, Meta(pattern=MODERATOR)], ...],
-        Meta(description="people who may mute others: ids, or `discord:SERVER:role:ID` for a role"),
+        says("people who may mute others: ids, or `discord:SERVER:role:ID` for a role"),
     ] = ()
 
     @property
@@ -75,46 +77,40 @@ class AccessSettings(SettingsTable, frozen=True):
 class BudgetSettings(SettingsTable, frozen=True):
     """What it may cost."""
 
-    daily_usd: Annotated[float, Meta(ge=0, description="dollars a day; 0 = no cap")] = 0.0
-    monthly_usd: Annotated[float, Meta(ge=0, description="dollars a month; 0 = no cap")] = 0.0
-    person_daily_usd: Annotated[float, Meta(ge=0, description="dollars a day for one person; 0 = no cap")] = 0.0
-    channel_daily_usd: Annotated[float, Meta(ge=0, description="dollars a day for one channel; 0 = no cap")] = 0.0
-    person_per_minute: Annotated[Positive, Meta(description="the most messages of one person in a minute")] = 20
-    person_per_day: Annotated[Positive, Meta(description="the most messages of one person in a day")] = 500
-    conversation_per_hour: Annotated[Positive, Meta(description="the most messages of one conversation in an hour")] = (
-        200
-    )
+    daily_usd: Annotated[float, says("dollars a day; 0 = no cap", ge=0)] = 0.0
+    monthly_usd: Annotated[float, says("dollars a month; 0 = no cap", ge=0)] = 0.0
+    person_daily_usd: Annotated[float, says("dollars a day for one person; 0 = no cap", ge=0)] = 0.0
+    channel_daily_usd: Annotated[float, says("dollars a day for one channel; 0 = no cap", ge=0)] = 0.0
+    person_per_minute: Annotated[Positive, says("the most messages of one person in a minute")] = 20
+    person_per_day: Annotated[Positive, says("the most messages of one person in a day")] = 500
+    conversation_per_hour: Annotated[Positive, says("the most messages of one conversation in an hour")] = 200
 
 
 class AlertSettings(SettingsTable, frozen=True):
     """When the owners are told that something is wrong: in a direct message, and through a webhook."""
 
-    webhook: Annotated[Url, Meta(description="a URL that gets each alert as a JSON document by POST; empty = none")] = (
-        ""
-    )
-    disk_days: Annotated[
-        NotNegative, Meta(description="an alert if the disk will be full in fewer days; 0 = never")
-    ] = 30
+    webhook: Annotated[Url, says("a URL that gets each alert as a JSON document by POST; empty = none")] = ""
+    disk_days: Annotated[NotNegative, says("an alert if the disk will be full in fewer days; 0 = never")] = 30
 
 
 class LogSettings(SettingsTable, frozen=True):
     """The log."""
 
-    level: Annotated[
-        Literal["DEBUG", "INFO", "WARNING", "ERROR"], Meta(description="the least severe level that is logged")
-    ] = "INFO"
+    level: Annotated[Literal["DEBUG", "INFO", "WARNING", "ERROR"], says("the least severe level that is logged")] = (
+        "INFO"
+    )
 
 
 class HttpSettings(SettingsTable, frozen=True):
     """The soul's own endpoint, beside the control socket; its token is in .env."""
 
-    listen: Annotated[str, Meta(description="HOST:PORT for /api/whisper, /health and /metrics; empty = none")] = ""
+    listen: Annotated[str, says("HOST:PORT for /api/whisper, /health and /metrics; empty = none")] = ""
 
 
 class StorageSettings(SettingsTable, frozen=True):
     """The disk."""
 
-    reserve_mb: Annotated[NotNegative, Meta(description="free megabytes below which nothing is accepted")] = 64
+    reserve_mb: Annotated[NotNegative, says("free megabytes below which nothing is accepted")] = 64
 
 
 class ArchiveSettings(SettingsTable, frozen=True):
@@ -122,10 +118,9 @@ class ArchiveSettings(SettingsTable, frozen=True):
 
     remote: Annotated[
         str,
-        Meta(
+        says(
+            "a git repository that mirrors the memory's history, one way: an https or ssh URL, or a path; empty = none",
             pattern=r"^((https|ssh|file)://\S+|[\w.-]+@[\w.-]+:\S+|/.+)?$",
-            description="a git repository that mirrors the memory's history, one way: an https or ssh URL, or a path; "
-            "empty = none",
         ),
     ] = ""
 
@@ -133,11 +128,11 @@ class ArchiveSettings(SettingsTable, frozen=True):
 class WorkerSettings(SettingsTable, frozen=True):
     """One of several processes that take turns; only with a database server."""
 
-    lanes: Annotated[Positive, Meta(description="the most conversations that one process holds at a time")] = 64
-    lease_s: Annotated[Seconds, Meta(description="after how long a dead process's conversations are taken over")] = 60.0
+    lanes: Annotated[Positive, says("the most conversations that one process holds at a time")] = 64
+    lease_s: Annotated[Seconds, says("after how long a dead process's conversations are taken over")] = 60.0
     roles: Annotated[
         tuple[Annotated[str, Meta(pattern=ROLE)], ...],
-        Meta(description="what it may do: all, or lanes, listen, listen/slack, listen/discord, clock, cortex, archive"),
+        says("what it may do: all, or lanes, listen, listen/slack, listen/discord, clock, cortex, archive"),
     ] = ("all",)
 
 
@@ -146,18 +141,18 @@ class StoreSettings(SettingsTable, frozen=True):
 
     url: Annotated[
         str,
-        Meta(
-            pattern=r"^(sqlite|postgres(ql)?://\S*)$",
-            description="where everything is kept: sqlite = one file in the home, or postgres://user@host/database; "
+        says(
+            "where everything is kept: sqlite = one file in the home, or postgres://user@host/database; "
             "the password is CLAUDIUS_STORE_PASSWORD in .env",
+            pattern=r"^(sqlite|postgres(ql)?://\S*)$",
         ),
     ] = "sqlite"
     listen_url: Annotated[
         str,
-        Meta(
-            pattern=r"^(store\.url|postgres(ql)?://\S*)?$",
-            description="the way on which processes hear of each other at once, if another than store.url: past a "
+        says(
+            "the way on which processes hear of each other at once, if another than store.url: past a "
             "pooler in transaction mode; empty = none, so that each looks every second",
+            pattern=r"^(store\.url|postgres(ql)?://\S*)?$",
         ),
     ] = "store.url"
-    failover: Annotated[bool, Meta(description="a standby takes over: `doctor` asks for a synchronous one")] = False
+    failover: Annotated[bool, says("a standby takes over: `doctor` asks for a synchronous one")] = False
