@@ -784,7 +784,7 @@ class TestTheFile:
         """Another soul's lines give another voice; cues, sections and words that the file leaves out are the shipped."""
         shown = SOUL.files["rehearsal.md"]
         text = "## greeting\n- Ahoy. Mira here.\n\n## how are you\n- Salty.\n\n## sea\n> how is the sea\n- Wet."
-        lines = Lines(SoulFile(shown.name, text, Path("rehearsal.md"), "", {}, 1), shown)
+        lines = Lines(SoulFile(shown.name, text, Path("rehearsal.md"), "", {"patterns": {"all": "tutti"}}, 1), shown)
 
         said = [
             speech(read(reply(Scene().request(one), lines))) for one in ("Hello", "How are you?", "How is the sea?")

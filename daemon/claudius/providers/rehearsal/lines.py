@@ -91,13 +91,15 @@ class Lines:
 
     def __init__(self, file: SoulFile, shipped: SoulFile | None = None) -> None:
         try:
-            words = msgspec.convert({**(shipped.head if shipped else {}), **file.head}, ready(LinesHead))
+            base = (shipped or file).head
+            head = {**base, **file.head}
+            words = msgspec.convert({**head, "patterns": {**base["patterns"], **head["patterns"]}}, ready(LinesHead))
             names = words.names | {"HEARS": re.sub(r"\?P<\w+>", "?:", "|".join([fact.hears for fact in words.facts]))}
             self.patterns = {name: _compiled(text, names) for name, text in words.patterns.items()}
             self.times = [_compiled(rf"(?<![\w-])(?:{text})$", names) for text in words.times]
             fits = [rf"(?!(?:{one.but_not})(?![\w']))(?:{one.only})$" for one in words.facts]
             self.facts = [(fact, _compiled(fit, names)) for fact, fit in zip(words.facts, fits, strict=True)]
-        except (msgspec.ValidationError, re.error, KeyError) as error:
+        except (msgspec.ValidationError, re.error, KeyError, TypeError) as error:
             raise BadSoul(str(file.source), 1, f"its head: {error}", "the shipped file shows what fits") from error
         self.words, self.sections = words, sections_of(file)
         self.secrets = [cue for text in words.never_keep for cue in cues(text)]
@@ -108,14 +110,16 @@ class Lines:
 
     def answering(self, message: str) -> tuple[str, str]:
         """Return the section with the longest cue in a message, and that cue; feelings go first. Pure."""
-        text, found = plain(message), (False, 0, "", "")
+        ranks = {name: rank for rank, name in enumerate(reversed(self.words.feelings), 1)}
+        text, found = plain(message), (0, 0, "", "")
         for name, section in self.sections.items():
-            is_felt = name.partition(",")[0] in self.words.feelings
+            rank = ranks.get(name.partition(",")[0], 0)
             for cue in section.cues:
-                if cue in text and (is_felt, len(cue)) > found[:2]:
+                if cue in text and (rank, len(cue)) > found[:2]:
                     is_small_talk = cue[0] == "^" or cue[-1] == "$"  # it counts among few other words
-                    if not is_small_talk or text.count(" ") - cue.count(" ") <= 6:
-                        found = (is_felt, len(cue), name, cue)
+                    is_turned = rank == 1 and self.patterns["turns"].search(text.replace(cue, " + ", 1))
+                    if not (is_turned or (is_small_talk and text.count(" ") - cue.count(" ") > 6)):
+                        found = (rank, len(cue), name, cue)
         return found[2:]
 
 

@@ -40,8 +40,7 @@ class ReadRequest:
     def __init__(self, request: Request, lines: Lines) -> None:
         opening, history, written = "", request.history, ""
         if len(history) > 1 and _CURRENT in history[-2].content and _CURRENT not in request.tail:
-            # a part of this turn was asked before
-            opening, written, history = history[-2].content, history[-1].content, history[:-2]
+            opening, written, history = history[-2].content, history[-1].content, history[:-2]  # asked before, in part
         shown = f"{opening}\n{request.tail}"
         tail = list(records(shown))
         before = [record for message in history if message.role == "user" for record in records(message.content)]
@@ -125,8 +124,7 @@ def sentences(message: str) -> list[str]:
 
 def hides(message: str, lines: Lines) -> bool:
     """Return whether a message seems to hold a secret, which is neither kept nor repeated. Pure."""
-    text = plain(message)
-    return True in [cue in text for cue in lines.secrets]
+    return any(map(plain(message).__contains__, lines.secrets))
 
 
 def stems(text: str, lines: Lines) -> frozenset[str]:
@@ -239,11 +237,9 @@ def is_open(text: str, seen: ReadRequest, lines: Lines) -> bool:
 
 def warned(seen: ReadRequest, lines: Lines) -> str:
     """Return what is known that the speaker must not, if what they say now touches it; "" if nothing does. Pure."""
-    heard, is_told = {*stemmed(seen.message)}, lines.patterns["limit"].search(seen.message)
-    for text, value in [(text, lines.patterns["limit words"].sub(" ", text)) for text in seen.limits]:
-        if heard & {*stemmed(value)} and not is_told:
-            return told_of(text, lines)
-    return ""
+    heard, words = {*stemmed(seen.message)}, lines.patterns["limit words"]
+    near = [text for text in seen.limits if heard & {*stemmed(words.sub(" ", text))}]
+    return told_of(near[0], lines) if near and not lines.patterns["limit"].search(seen.message) else ""
 
 
 class Deeds(Struct, frozen=True):
@@ -424,8 +420,7 @@ def _planned(told: Told, now: datetime, lines: Lines) -> Told:
         comes = [following(one, zone, repeat or "daily", now) or one for one in firsts]
         late = next((one for one in firsts if one > now), firsts[0])
         at = late if day else comes[0] if repeat else min(comes)
-    named = {"at": at.astimezone(zone).isoformat(timespec="minutes")}
-    return named | ({"repeat": repeat} if repeat else {})
+    return {"at": at.astimezone(zone).isoformat(timespec="minutes")} | ({"repeat": repeat} if repeat else {})
 
 
 def _hours(told: Told, lines: Lines) -> list[time]:
