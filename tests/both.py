@@ -104,3 +104,11 @@ async def discord_side() -> AsyncIterator[Side]:
 
 
 SIDES = {"slack": slack_side, "discord": discord_side}
+
+
+async def done(side: Side, soul: Alive) -> None:
+    """Wait until everything that was said is heard, answered and done."""
+    await side.stage.until_told()
+    async with asyncio.timeout(20):
+        while getattr(soul.server._lanes._adapters[side.stage.name], "_hearing", ()) or soul.server.busy:
+            await asyncio.sleep(0.002)

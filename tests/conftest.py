@@ -47,8 +47,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("-m"):
         return
     for item in items:
-        if "/testing/loopback" in item.path.as_posix():
-            item.add_marker(pytest.mark.slow)  # their own tests run in `full`; other tests use them on a push
         for form in LEFT_OUT:
             if form in item.keywords:
                 item.add_marker(pytest.mark.skip(reason=f"{form} form: .ci/run {'full' if form == 'slow' else form}"))

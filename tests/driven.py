@@ -136,6 +136,11 @@ class Machine:
         """The directory of commands that are found before the machine's own."""
         return self.root / "bin"
 
+    def keep_at(self, url: str) -> None:
+        """Have the home name a store, before anything is kept in it."""
+        self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        (self.home / "config.toml").write_text(f'[store]\nurl = "{url}"\n')
+
     @property
     def log(self) -> Path:
         """The path of the log."""

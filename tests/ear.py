@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from claudius.perception import Perception
 from claudius.provider import Request
+from claudius.runtime.control import connect
+from claudius.testing.alive import Alive
+from claudius.testing.rehearsal_adapter import RehearsalAdapter
 
 
 def echo(request: Request) -> str:
@@ -42,3 +48,26 @@ class Ear:
                 self._changed.clear()
                 await self._changed.wait()
         return list(self.heard.values())
+
+
+class Reading(RehearsalAdapter):
+    """A network that takes its time when it is asked for what preceded a call into a thread."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_read, self.goes_on = asyncio.Event(), asyncio.Event()
+
+    async def context(self, perception: Perception, most: int) -> Sequence[Perception]:
+        """Return the messages that precede this one, when the test says so."""
+        self.is_read.set()
+        await self.goes_on.wait()
+        return await super().context(perception, most)
+
+
+@asynccontextmanager
+async def listening(soul: Alive, **asked: Any) -> AsyncIterator[Any]:
+    """Listen to the stream at the control socket."""
+    async with connect(soul.home.socket) as connection:
+        await connection.send({"op": "stream", **asked})
+        assert await connection.receive() == {"event": "streaming"}
+        yield connection

@@ -96,7 +96,7 @@ NOT_KILLED: dict[str, str] = {
     "tools diff": "starts a server, and writes nothing",
     "tools add": "one transaction, then one file: what no file names is offered to nobody, and done again it is whole",
     "tools remove": "one file, then one transaction: likewise",
-    "migrate": "needs a server: killed in its own test, `tests/cli/test_migrate_killed.py`",
+    "migrate": "needs a server: killed in its own test, `tests/cli/test_migrate_closed.py`",
 }
 """Commands that are not killed by this table, each with the reason: most change nothing."""
 

@@ -205,9 +205,9 @@ async def converse(soul: Alive, *lines: str) -> list[str]:
     return [one.text for one in soul.network.visible]
 
 
-async def until(holds: Callable[[], object]) -> None:
+async def until(holds: Callable[[], object], within_s: float = 30.0) -> None:
     """Poll until `holds()` is true. Raises: TimeoutError."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(within_s):
         while not holds():
             await asyncio.sleep(0.002)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from both import SIDES, Side, discord_side, slack_side
+from both import SIDES, Side, discord_side, done, slack_side
 from case_rows import Row, rows
 from claudius.home import Home
 from claudius.provider import Request
@@ -53,14 +53,6 @@ async def awake(side: Side, home: Home, voice: Scripted, **settings: Any) -> Asy
         await side.stage.world.join("C1", "U9", deliver=False)
     async with side.wake(home, voice, CLAUDIUS_OWNERS=OWNER, **settings) as soul:
         yield soul
-
-
-async def done(side: Side, soul: Alive) -> None:
-    """Wait until everything that was said is heard, answered and done."""
-    await side.stage.until_told()
-    async with asyncio.timeout(20):
-        while getattr(soul.server._lanes._adapters[side.stage.name], "_hearing", ()) or soul.server.busy:
-            await asyncio.sleep(0.005)
 
 
 def carried_out(caplog: pytest.LogCaptureFixture) -> list[str]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from driven import CLAUDIUS, Machine, reply
+from driven import Machine, reply
 from lab.loopback.model import ModelServer
 
 LEARNED = """<internal_monologue verb="noticed">S1-PRIVATE</internal_monologue>
@@ -22,23 +21,6 @@ STATE = """<internal_monologue>S2</internal_monologue><external_dialogue>Three c
 <soul_state_update>currentTopic: rust</soul_state_update>"""
 
 LINES = ("I build bridges.", "One rusts.", "How many coats?", "And then?")
-
-
-async def run(machine: Machine, *args: str, env: Mapping[str, str]) -> tuple[int, str, str]:
-    """Run a command while a server in this process answers it."""
-    import asyncio  # noqa: PLC0415 - the fixture's loop
-
-    process = await asyncio.create_subprocess_exec(
-        str(CLAUDIUS),
-        *args,
-        env=machine.environment(env),
-        cwd=machine.user,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    out, err = await asyncio.wait_for(process.communicate(), 120)
-    return process.returncode or 0, out.decode(), err.decode()
 
 
 def environment(name: str, url: str) -> dict[str, str]:
@@ -74,11 +56,10 @@ async def test_a_conversation_through(name: str, tmp_path: Path) -> None:
         env = environment(name, server.url)
         said = []
         for line in LINES:
-            code, out, err = await run(machine, "chat", "--once", line, "--json", env=env)
-            assert code == 0, err
-            said.append(json.loads(out))
+            ran = await asyncio.to_thread(machine.run, "chat", "--once", line, "--json", env=env)
+            said.append(ran.json)
         asked = [json.dumps(call.body, ensure_ascii=False) for call in server.asked]
-        code, shown, _ = await run(machine, "users", "log", "terminal:local:ada", "--json", env=env)
+        told = await asyncio.to_thread(machine.run, "users", "log", "terminal:local:ada", "--json", env=env)
 
     assert [one["reply"] for one in said] == ["Good to meet you.", "Paint it.", "Three coats.", "Wait."]
     assert {one["provider"] for one in said} == {name}
@@ -89,6 +70,6 @@ async def test_a_conversation_through(name: str, tmp_path: Path) -> None:
         assert text in asked[2], text
     assert "Builds bridges." in asked[1]
     assert "currentTopic" in asked[3].replace("currentTopic: what", "")
-    (version,) = json.loads(shown)
+    (version,) = told.json
     assert (version["version"], version["note"]) == (1, "Learned the trade.")
     assert version["commit"]

@@ -19,7 +19,6 @@ from lab.loopback.discord.world import DiscordWorld
 from lab.loopback.slack import state as slack_state
 from lab.loopback.slack.settings import MANIFEST_EVENTS
 from lab.loopback.slack.world import SlackWorld
-from lab.stages.discord import DiscordStage
 from lab.stages.slack import SlackStage
 from prompt_records import FENCED, prompt_of, records
 
@@ -301,17 +300,17 @@ async def lived(row: Row, home: Home, on: Any, side: Side) -> None:
         holds_up(row, prompt_of(voice.requests[-1]))
 
 
-@pytest.mark.parametrize("row", rows("shown", "slack"))
-async def test_what_a_message_on_slack_shows(row: Row, home: Home) -> None:
+@pytest.mark.parametrize(
+    ("network", "row"),
+    [
+        pytest.param(one, *row.values, id=f"{one}-{row.id}", marks=row.marks)
+        for one in ("slack", "discord")
+        for row in rows("shown", one)
+    ],
+)
+async def test_what_a_message_shows(network: str, row: Row, home: Home) -> None:
     """It stands in the prompt of its turn, marked as whose it is, and the message is answered once where it is owed."""
-    async with slack_side() as side:
-        assert isinstance(side.stage, SlackStage)
-        await lived(row, home, OnSlack(side.stage.world), side)
-
-
-@pytest.mark.parametrize("row", rows("shown", "discord"))
-async def test_what_a_message_on_discord_shows(row: Row, home: Home) -> None:
-    """It stands in the prompt of its turn, marked as whose it is, and the message is answered once where it is owed."""
-    async with discord_side() as side:
-        assert isinstance(side.stage, DiscordStage)
-        await lived(row, home, OnDiscord(side.stage.world), side)
+    async with slack_side() if network == "slack" else discord_side() as side:
+        stage = side.stage
+        on = OnSlack(stage.world) if isinstance(stage, SlackStage) else OnDiscord(stage.world)
+        await lived(row, home, on, side)

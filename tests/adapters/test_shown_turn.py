@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
 
@@ -25,6 +24,7 @@ from lab.loopback.discord import state as on_discord
 from lab.loopback.slack import state as on_slack
 from lab.stages.discord import DiscordStage
 from lab.stages.slack import SlackStage
+from minds import until
 from prompt_records import prompt_of, shown_in
 
 FERRY = "The Brandholm ferry leaves at six"
@@ -65,13 +65,6 @@ def texts(home: Home) -> str:
     with closing(sqlite3.connect(f"file:{home.database}?mode=ro", uri=True)) as kept:
         tables = ("SELECT payload FROM inbox", "SELECT content FROM entry", "SELECT text FROM moment")
         return "\n".join(str(row) for sql in tables for row in kept.execute(sql))
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    """Wait until something is so."""
-    async with asyncio.timeout(20):
-        while not is_so():
-            await asyncio.sleep(0.005)
 
 
 async def test_the_last_lines_are_shown_in_one_turn_and_kept_nowhere(side: Side, home: Home) -> None:

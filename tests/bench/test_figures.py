@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
+import command
+import cost
+import figures
+
 BENCH = Path(__file__).parents[2] / "bench"
-
-
-@pytest.fixture
-def figures(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """Return the module that judges."""
-    monkeypatch.syspath_prepend(BENCH)
-    return importlib.import_module("figures")
-
-
-@pytest.fixture
-def cost(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """Return the cost model."""
-    monkeypatch.syspath_prepend(BENCH)
-    return importlib.import_module("cost")
 
 
 @pytest.mark.parametrize(
@@ -45,13 +33,13 @@ def cost(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     ],
 )
 def test_a_verdict_needs_the_whole_interval_on_one_side(
-    figures: ModuleType, sense: str, floor: float | None, aim: float | None, interval: tuple[float, float], verdict: str
+    sense: str, floor: float | None, aim: float | None, interval: tuple[float, float], verdict: str
 ) -> None:
     """Judging: `aim`, `ok` and `MISSED` need the whole interval on one side; across the floor it is `unsure`."""
     assert figures.Bound(sense, floor, aim).verdict(interval) == verdict
 
 
-def test_every_bound_stands_once_and_the_page_says_the_same(figures: ModuleType) -> None:
+def test_every_bound_stands_once_and_the_page_says_the_same() -> None:
     """Bounds: a script writes none of its own, each one of bounds.toml is read by one, and the page is made from it."""
     texts = {path.name: path.read_text("utf-8") for path in BENCH.glob("p*.py")} | {
         "cx": (BENCH / "cx_cortex.py").read_text("utf-8")
@@ -60,10 +48,10 @@ def test_every_bound_stands_once_and_the_page_says_the_same(figures: ModuleType)
 
     assert [name for name, text in texts.items() if " Bound(" in text] == []
     assert read == {key.removesuffix("_cores") for key in figures.bounds()}
-    assert importlib.import_module("command").PAGE.read_text("utf-8") == importlib.import_module("command").written()
+    assert command.PAGE.read_text("utf-8") == command.written()
 
 
-def test_the_interval_holds_the_ratio_and_is_the_same_every_time(figures: ModuleType) -> None:
+def test_the_interval_holds_the_ratio_and_is_the_same_every_time() -> None:
     """Bootstrap: rounds are drawn in pairs, so noise that both sides share does not change the ratio."""
     anchor = [1.0, 2.0, 1.5, 3.0, 1.2, 2.2, 1.1]
     ours = [2 * one for one in anchor]
@@ -74,12 +62,12 @@ def test_the_interval_holds_the_ratio_and_is_the_same_every_time(figures: Module
     assert figures.bootstrap([0.9], [1.0]) == (0.9, 0.9)
 
 
-def test_shares_are_compared_in_points(figures: ModuleType) -> None:
+def test_shares_are_compared_in_points() -> None:
     """A difference of shares: 0.97 beside 1.00 is three points less, whatever the ratio."""
     assert figures.ratio([0.97], [1.0], "points") == pytest.approx(-3.0)
 
 
-def test_a_run_that_judges_nothing_says_why_in_every_row(figures: ModuleType) -> None:
+def test_a_run_that_judges_nothing_says_why_in_every_row() -> None:
     """With `--quick` or an unsteady disk ratios are shown without a verdict.
 
     An absent peer is named with its remedy.
@@ -93,7 +81,7 @@ def test_a_run_that_judges_nothing_says_why_in_every_row(figures: ModuleType) ->
     assert figures.rows(figure, "quick")[0].ratio == 8.0
 
 
-def test_the_document_has_the_shape_that_others_read(figures: ModuleType) -> None:
+def test_the_document_has_the_shape_that_others_read() -> None:
     """JSON: one entry a figure with samples and median; per anchor the ratio, its interval, floor, aim, verdict."""
     bound = figures.Bound(">=", 4.0, 6.0)
     beside = (figures.Beside(name="disk", version="3", bound=bound, samples=[2.0, 2.0]),)
@@ -122,7 +110,7 @@ def test_the_document_has_the_shape_that_others_read(figures: ModuleType) -> Non
     }
 
 
-def test_the_cost_model_gives_the_published_table(cost: ModuleType) -> None:
+def test_the_cost_model_gives_the_published_table() -> None:
     """Cost: the defaults reproduce the design's table, row by row."""
     table = {line[0]: line[1:] for line in cost.table(cost.Terms(), [10, 30, 100])}
 
@@ -146,10 +134,9 @@ def test_an_unknown_metric_is_a_usage_error() -> None:
     assert "no metric P99: there are P1" in ran.stderr
 
 
-def test_what_is_counted_is_judged_on_any_disk(figures: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_counted_is_judged_on_any_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tokens, bytes and calls are the same on an unsteady disk. A quick run does not judge even those."""
-    monkeypatch.syspath_prepend(BENCH)
-    why = importlib.import_module("command")._unjudged
+    why = command._unjudged
     timed, counted = (
         figures.Figure(id="P0", name="n", unit="u", samples=[1.0], is_counted=is_counted)
         for is_counted in (False, True)

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
-from types import ModuleType
 
-import pytest
+import p14_size as size
 
 BENCH = Path(__file__).parents[2] / "bench"
 VISITS = 24
 
 
-@pytest.fixture
-def size(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """Return the module that simulates a year."""
-    monkeypatch.syspath_prepend(BENCH)
-    return importlib.import_module("p14_size")
-
-
-async def test_a_turn_leaves_four_kilobytes_at_most_in_a_workspace_of_any_size(
-    size: ModuleType, tmp_path: Path
-) -> None:
+async def test_a_turn_leaves_four_kilobytes_at_most_in_a_workspace_of_any_size(tmp_path: Path) -> None:
     """P14: at most 4 kB a turn over a year's mix, and no more with 2,000 members than with 20."""
     few = await size.year(tmp_path / "few", VISITS, size.FEW)
     many = await size.year(tmp_path / "many", VISITS, size.MANY)

@@ -1,10 +1,12 @@
-"""A server that is closed: the soul has left it, or a move to it has not finished. No line leads to a second soul."""
+"""A server that is closed, or whose move is killed: no line leads to a second soul, and the move ends when it is repeated."""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
+import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,9 @@ from claudius.home import shipped
 from claudius.memory.postgres import moving
 from claudius.memory.postgres.schema import create_sql, known
 from driven import Machine
+from killing import MOVES, Change, Killed, Point, copied, killed, points, run, shown, spread
+from lab import postgres
+from lab.postgres import Server
 
 MEMORY = shipped("memory")
 COMMAND = re.compile(r"`claudius migrate '([^']+)'`")
@@ -60,7 +65,7 @@ def state_at(url: str) -> int:
     return int(row[0])
 
 
-def run(url: str, sql: str) -> None:
+def run_sql(url: str, sql: str) -> None:
     """Run one statement at the server."""
     with psycopg.connect(url, autocommit=True) as made:
         made.execute(sql.encode())
@@ -76,8 +81,7 @@ def test_scale_a_soul_that_left_is_not_taken_again(machine: Machine, other: Mach
     machine.ok("migrate", postgres_url)
     machine.ok("migrate", "sqlite")
     there = {"CLAUDIUS_STORE_URL": postgres_url}
-    other.home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    (other.home / "config.toml").write_text(f'[store]\nurl = "{postgres_url}"\n')
+    other.keep_at(postgres_url)
     taken, back = other.run("migrate", "sqlite"), other.run("migrate", postgres_url)
     started = other.run("chat", "--once", "Hello", env=there)
 
@@ -113,8 +117,7 @@ def test_scale_a_move_is_ended_by_the_home_that_began_it(
 ) -> None:
     """Where only the last word is missing, another home opens nothing and puts its own soul nowhere."""
     cut_at(machine, monkeypatch, postgres_url, moving, "finish")
-    other.home.mkdir(parents=True, mode=0o700)
-    (other.home / "config.toml").write_text(f'[store]\nurl = "{postgres_url}"\n')
+    other.keep_at(postgres_url)
     opened = other.run("migrate", postgres_url)
     (other.home / "config.toml").write_text("")
     other.ok("chat", "--once", "My name is Ana.")
@@ -167,8 +170,8 @@ def test_scale_a_server_that_an_earlier_release_closed_stays_closed(
     machine: Machine, other: Machine, postgres_url: str
 ) -> None:
     """Of such a server no one knows why: nothing starts and nothing is taken; a home with a file may replace it."""
-    run(postgres_url, create_sql(MEMORY, 25))
-    run(postgres_url, "UPDATE release SET migrating = 1")
+    run_sql(postgres_url, create_sql(MEMORY, 25))
+    run_sql(postgres_url, "UPDATE release SET migrating = 1")
     (machine.home / "config.toml").write_text(f'[store]\nurl = "{postgres_url}"\n')
     started, taken = machine.run("chat", "--once", "Hello"), machine.run("migrate", "sqlite")
     other.home.mkdir(parents=True, mode=0o700)
@@ -187,10 +190,10 @@ def test_scale_nothing_is_written_where_the_soul_has_left(machine: Machine, post
     """The server itself refuses every transaction that writes, whichever way it was closed."""
     machine.ok("migrate", postgres_url)
     for close in ("UPDATE release SET migrating = 1", "UPDATE release SET migrating = 2"):
-        run(postgres_url, close)
+        run_sql(postgres_url, close)
         with pytest.raises(psycopg.DatabaseError, match="moved away"):
-            run(postgres_url, "SELECT soul_is_here()")
-    run(postgres_url, "UPDATE release SET migrating = 0; SELECT soul_is_here()")
+            run_sql(postgres_url, "SELECT soul_is_here()")
+    run_sql(postgres_url, "UPDATE release SET migrating = 0; SELECT soul_is_here()")
 
 
 def test_scale_doctor_and_workers_say_that_nothing_can_start(machine: Machine, postgres_url: str) -> None:
@@ -245,3 +248,62 @@ def test_scale_what_a_move_needs_at_its_end_is_checked_first(machine: Machine, p
     assert "store.listen_url: holds a password" in ran.stderr
     with psycopg.connect(postgres_url) as made:
         assert made.execute("SELECT to_regclass('release')").fetchone() == (None,)
+
+
+MAIN = "terminal:local:main:main"
+PUSH_POINTS = 2
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Machine:
+    """Return a machine whose soul has lived in its file."""
+    machine = Machine(tmp_path_factory.mktemp("first"))
+    machine.ok("chat", "--once", "My name is Tom. I like walnut cakes.")
+    (machine.home / "state" / "reserve").unlink(missing_ok=True)
+    return machine
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace: apt-get install strace")
+@pytest.mark.parametrize("form", ["few", pytest.param("every", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("way", ["there", "back"])
+def test_r29_a_move_that_is_killed(
+    first: Machine,
+    tmp_path: Path,
+    postgres_server: Server,
+    way: str,
+    form: str,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Whatever the next command says, the move repeated ends in one whole soul, at the place that it was moved to."""
+    outcomes = Counter[str]()
+    with postgres.schema(postgres_server, f"t_killed_{way}_whole") as url:
+        machine = copied(first, tmp_path / "whole")
+        change = _change(machine, way, url)
+        found = [one for one in points(machine, change, tmp_path / "trace") if one.call in MOVES]
+    chosen = found if form == "every" else spread(found, PUSH_POINTS)
+    for place, point in enumerate(chosen):
+        with postgres.schema(postgres_server, f"t_killed_{way}_{place}") as url:
+            outcomes[_killed_at(copied(first, tmp_path / f"m{place}"), way, url, point, tmp_path / "trace")] += 1
+    with capfd.disabled():
+        row = Killed(f"migrate {way}", len(chosen), len(found), outcomes)
+        sys.stderr.write("\n".join(["", *shown([row])]))
+
+
+def _change(machine: Machine, way: str, url: str) -> Change:
+    if way == "back":
+        machine.ok("migrate", url)
+    return Change(("migrate", url if way == "there" else "sqlite"))
+
+
+def _killed_at(machine: Machine, way: str, url: str, point: Point, trace: Path) -> str:
+    change = _change(machine, way, url)
+    killed(machine, change, trace, point)
+    start = machine.run("conversations", "show", MAIN)
+    assert start.code != 0 or "walnut" in start.stdout, f"{point}: {start.shown}"
+    assert start.code in (0, 75, 78), f"{point}: {start.shown}"
+    ran = run(machine, change)
+    assert ran.code in (0, 1), f"{point}: {ran.shown}"
+    assert "walnut" in machine.ok("conversations", "show", MAIN).stdout
+    assert machine.ok("config", "get", "store.url").stdout.strip() == change.args[1]
+    return "whole" if start.code == 0 else f"{start.code}, repeated: whole"

@@ -47,8 +47,7 @@ def url(safe_server: postgres.Server, request: pytest.FixtureRequest) -> Iterato
 def machine(tmp_path: Path, url: str) -> Machine:
     """Return a machine whose soul keeps everything there, and has spoken."""
     made = Machine(tmp_path)
-    made.home.mkdir(parents=True, mode=0o700)
-    (made.home / "config.toml").write_text(f'[store]\nurl = "{url}"\n')
+    made.keep_at(url)
     made.ok("chat", "--once", "My name is Tom.")
     return made
 

@@ -51,8 +51,7 @@ def url_of(server: postgres.Server, database: str = "soul") -> str:
 def homed(tmp_path: Path, url: str, password: str = "") -> Machine:
     """Return a machine whose home names a store."""
     made = Machine(tmp_path)
-    made.home.mkdir(parents=True, mode=0o700)
-    (made.home / "config.toml").write_text(f'[store]\nurl = "{url}"\n')
+    made.keep_at(url)
     if password:
         (made.home / ".env").write_text(f"CLAUDIUS_STORE_PASSWORD={password}\n")
         (made.home / ".env").chmod(0o600)

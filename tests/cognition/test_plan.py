@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -180,16 +182,10 @@ def test_a_true_check_shows_again() -> None:
     assert found.reason == "the soul noticed something"
 
 
-def test_a_false_check_shows_nothing() -> None:
-    """If nothing was noticed, changed, lost or due, a second copy would be redundant."""
-    history = (past(1, message(), said(), check(result=False), shown=(shown(1),)),)
-
-    assert show(person(model(1)), history, interval=INTERVAL).shown == ()
-
-
-def test_anothers_check_opens_nothing() -> None:
-    """T concerns the person it was about, and no one else."""
-    history = (past(1, message(), said(), check(result=True, who="terminal:local:ana"), shown=(shown(1),)),)
+@pytest.mark.parametrize("result", [{"result": False}, {"result": True, "who": "terminal:local:ana"}])
+def test_a_false_check_or_anothers_shows_nothing(result: dict[str, Any]) -> None:
+    """If nothing was noticed of this person, changed, lost or due, a second copy would be redundant."""
+    history = (past(1, message(), said(), check(**result), shown=(shown(1),)),)
 
     assert show(person(model(1)), history, interval=INTERVAL).shown == ()
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -14,23 +12,14 @@ from claudius.cognition.reply.parser import Parser, Section
 from claudius.home import Home
 from claudius.observed import Thinking
 from claudius.providers.scripted import Line, Scripted
-from claudius.runtime.control import connect
-from claudius.testing.alive import Alive, alive
+from claudius.testing.alive import alive
+from ear import listening
 
 PLAIN = {"CLAUDIUS_PSYCHE_ENABLED": "0"}
 REPLY = (
     '<internal_monologue verb="noticed">Rust, again.</internal_monologue>'
     '<external_dialogue verb="said">So it is.</external_dialogue>'
 )
-
-
-@contextlib.asynccontextmanager
-async def listening(soul: Alive, **asked: Any) -> AsyncIterator[Any]:
-    """Listen to the stream at the control socket."""
-    async with connect(soul.home.socket) as connection:
-        await connection.send({"op": "stream", **asked})
-        assert await connection.receive() == {"event": "streaming"}
-        yield connection
 
 
 async def events_until(connection: Any, kind: str) -> list[Any]:

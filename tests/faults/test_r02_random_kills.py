@@ -84,12 +84,10 @@ async def run(root: Path, chance: random.Random, *, kills: int, messages: int, p
         return await daemon.judged()
 
 
-async def test_r02_kills_while_many_talk(tmp_path: Path) -> None:
-    """R2 (CI): twenty kills over 200 messages in DMs and threads."""
-    assert not await run(tmp_path, chance_of("r02"), kills=20, messages=200, people=4)
-
-
-@pytest.mark.nightly
-async def test_r02_three_hundred_kills_over_three_thousand_messages(tmp_path: Path) -> None:
-    """R2 (nightly): 300 kills over 3,000 messages in 50 conversations."""
-    assert not await run(tmp_path, chance_of("r02 long"), kills=300, messages=3_000, people=25)
+@pytest.mark.parametrize(
+    ("chance", "kills", "messages", "people"),
+    [("r02", 20, 200, 4), pytest.param("r02 long", 300, 3_000, 25, marks=pytest.mark.nightly)],
+)
+async def test_r02_kills_while_many_talk(tmp_path: Path, chance: str, kills: int, messages: int, people: int) -> None:
+    """R2: kills over messages in DMs and threads; nightly 300 over 3,000 in 50 conversations."""
+    assert not await run(tmp_path, chance_of(chance), kills=kills, messages=messages, people=people)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,6 +20,7 @@ from claudius.perception import Perception
 from claudius.runtime.server import Server
 from claudius.runtime.sweeping import renew_backups
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
+from minds import until
 from workers import LEASE_S, World
 
 OWNER = "rehearsal:t:owner"
@@ -107,13 +107,6 @@ async def test_scale_f16_who_is_asked_to_let_go_hears_them_again_afterwards(post
         await world.answered()
 
     world.judge()
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    """Wait until something holds, for ten leases at most."""
-    async with asyncio.timeout(10 * LEASE_S):
-        while not holds():
-            await asyncio.sleep(0.05)
 
 
 def asked(url: str) -> list[tuple[int, str]]:

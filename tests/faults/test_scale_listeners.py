@@ -16,8 +16,8 @@ from claudius.errors import OverBudget, Overloaded
 from claudius.perception import EditExtra, Kind, Perception, Standing, private
 from claudius.provider import Event, Request, Usage
 from claudius.providers.scripted import Line, Scripted
+from claudius.reports.session import ask
 from claudius.runtime.alerts import Alerts
-from claudius.runtime.control import connect
 from claudius.runtime.health import Problem
 from claudius.testing.alive import Alive
 from workers import START, World, echo
@@ -88,13 +88,6 @@ async def test_scale_w5_an_edit_that_another_process_heard_first_is_answered(pos
     assert [one.text for one in world.visible] == ["re 0/0 mended"]
 
 
-async def asked(soul: Alive, op: str, **words: str) -> dict[str, Any]:
-    """Send one line to the control socket of a process; return its answer."""
-    async with connect(soul.home.socket) as connection:
-        await connection.send({"op": op, **words})
-        return await connection.receive() or {}
-
-
 async def test_scale_w5_a_code_is_approved_and_taken_back_at_any_process(postgres_url: str, tmp_path: Path) -> None:
     """What one process offered another lists and approves; the first hears the stranger then, until one revokes."""
     world = World(postgres_url, tmp_path)
@@ -107,13 +100,13 @@ async def test_scale_w5_a_code_is_approved_and_taken_back_at_any_process(postgre
         one, other = [await world.worker(stack) for _ in range(2)]
         assert one.network._accept
         heard = [await one.network._accept(stranger)]
-        listed = await asked(other, "pairing_list")
-        approved = await asked(other, "pairing_approve", code=listed["open"][0]["code"])
+        listed = await ask(other.home, "pairing_list")
+        approved = await ask(other.home, "pairing_approve", code=listed["open"][0]["code"])
         heard.append(await one.network._accept(replace(stranger, key="e1", position="2")))
-        await asked(one, "pairing_revoke", person=eve)
+        await ask(one.home, "pairing_revoke", person=eve)
         assert other.network._accept
         heard.append(await other.network._accept(replace(stranger, key="e2", position="3")))
-        after = await asked(one, "pairing_list")
+        after = await ask(one.home, "pairing_list")
 
     assert approved["event"] == "paired"
     assert heard == [False, True, False]

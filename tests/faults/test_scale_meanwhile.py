@@ -16,24 +16,11 @@ from claudius.memory.database import StorePlace
 from claudius.perception import Kind, Perception, shared
 from claudius.runtime import lanes
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
+from ear import Reading
 from workers import LEASE_S, START, World
 
 if TYPE_CHECKING:
     from claudius.memory.postgres.store import PostgresStore
-
-
-class Reading(RehearsalAdapter):
-    """A network that takes its time when it is asked for what preceded a call into a thread."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.is_read, self.goes_on = asyncio.Event(), asyncio.Event()
-
-    async def context(self, perception: Perception, most: int) -> Sequence[Perception]:
-        """Return the messages that precede this one, when the test says so."""
-        self.is_read.set()
-        await self.goes_on.wait()
-        return await super().context(perception, most)
 
 
 async def test_scale_o3_what_another_worker_accepts_meanwhile_is_answered_first(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +18,7 @@ from claudius.runtime.access import OwnerCode
 from claudius.runtime.commands.places import PAUSED, RESUMED
 from claudius.testing.alive import Alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
+from minds import until
 from workers import LEASE_S, START, World
 
 OWNER = {"CLAUDIUS_OWNERS": "rehearsal:t:p9"}
@@ -49,13 +49,6 @@ class Slow(RehearsalAdapter):
         self.is_asked.set()
         await self.goes_on.wait()
         await super().working(perception, on=on)
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    """Wait until something is so."""
-    async with asyncio.timeout(30):
-        while not is_so():
-            await asyncio.sleep(0.02)
 
 
 async def command(world: World, soul: Alive, answers: list[str], text: str, *, by: int = 9) -> str:

@@ -1,21 +1,30 @@
-"""Rows that do not decode: their own error names them, and `doctor` checks every JSON column."""
+"""Rows and the values in them: packed, split, read back; one that does not decode is named."""
 
 from __future__ import annotations
 
+import json
 import re
 from contextlib import closing
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
 
 from claudius.errors import RowInvalid, StoreError
 from claudius.home import Home, shipped
-from claudius.memory.database import Decoding, load_queries, parse_object, parse_strings
+from claudius.intent import Thought
+from claudius.memory.database import Decoding, load_queries, pack, parse_object, parse_strings
+from claudius.memory.documents import joined, read_state_document, sections, state_document
+from claudius.memory.packing import unpacked
+from claudius.memory.seen import ERASED, ERASED_SNAPSHOT, KeptTurn, snapshot_of, unpack
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.memory.sqlite.schema import empty_database, load_migrations
-from claudius.recollection import EntryType
+from claudius.recollection import EntryType, StateKey
 from contracts.store.ground import DM, NOW, heard, taken
+from lab.sample import message, said
 
 _COLUMN = re.compile(r"^\s+(\w+)\s+TEXT\b.*-- .*\bJSON\b", re.MULTILINE)
 
@@ -77,3 +86,110 @@ async def test_what_is_given_up_is_dead_with_its_reason_and_stands_in_nobodys_wa
     assert records.counts(NOW)["inbox"] == {"pending": 1, "dead": 1}
     assert [row["reason"] for row in records.dead()] == ["no apology could be made"]
     records.close()
+
+
+@given(st.text(max_size=5000))
+def test_whatever_is_packed_is_read_again(text: str) -> None:
+    """Packing and unpacking a value returns its JSON."""
+    assert json.loads(unpacked(pack(text))) == text
+
+
+def test_a_kept_turn_comes_back_as_it_was() -> None:
+    """Lines, thoughts, changes, replies and snapshot are read back as they were; empty parts take no space."""
+    turn = KeptTurn(
+        entries=(message("Why?"), said()),
+        snapshot=Raw(b'{"turn":1}'),
+        attention={"outcome": "think"},
+        changes={"user_model": {"version": 2}},
+        thoughts=(Thought(step="internal_monologue", content="Hm."),),
+        steps=("internal_monologue",),
+        prompt_sha256="p",
+        responses={"0": ("r", "Because.")},
+    )
+
+    assert unpack(pack(turn)) == turn
+    assert snapshot_of(turn) == b'{"turn":1}'
+    assert unpacked(pack(KeptTurn())) == b"{}"
+
+
+def test_a_record_without_a_snapshot_says_why() -> None:
+    """The reason is that no model was asked, or that the snapshot was erased."""
+    assert snapshot_of(KeptTurn()) == b""
+    assert snapshot_of(KeptTurn(snapshot=ERASED_SNAPSHOT)) == ERASED
+
+
+@pytest.mark.parametrize("damage", [b"", b"{}", b"\x02abc", b"\x01abc", pack("A" * 300)[:-4]])
+def test_a_damaged_record_is_refused(damage: bytes) -> None:
+    """A record that this code did not pack, or that is cut short, is an error and never half a record."""
+    with pytest.raises(ValueError, match="packed document"):
+        unpacked(damage)
+
+
+WORDS = st.text(st.characters(categories=("L", "N"), include_characters=" .,"), max_size=30).map(str.strip)
+BODIES = st.dictionaries(WORDS.filter(bool), WORDS, max_size=4)
+
+
+def portrait(bodies: dict[str, str]) -> str:
+    """Return a portrait with these sections."""
+    return "# Tom\n\n" + "\n\n".join(f"## {heading}\n{body}" for heading, body in bodies.items()) + "\n"
+
+
+@given(BODIES)
+def test_a_portrait_is_taken_apart_at_its_headings(bodies: dict[str, str]) -> None:
+    """Each level-2 heading begins a section, in order; text before the first heading is kept too."""
+    assert sections(portrait(bodies)) == {"": "# Tom"} | bodies
+
+
+@given(BODIES, BODIES)
+def test_joining_two_portraits_loses_nothing(mine: dict[str, str], theirs: dict[str, str]) -> None:
+    """The joined portrait contains every heading and every text of both portraits."""
+    whole = joined(portrait(mine), portrait(theirs))
+
+    assert all(body in whole for body in (*mine.values(), *theirs.values()))
+    names = re.findall(r"^## +(.+?) *$", whole, re.MULTILINE)
+    assert len({name.casefold() for name in names}) == len({name.casefold() for name in (*mine, *theirs)})
+
+
+@given(BODIES)
+def test_joining_a_portrait_with_itself_says_nothing_twice(bodies: dict[str, str]) -> None:
+    """Text that both portraits contain appears once."""
+    assert sections(joined(portrait(bodies), portrait(bodies))) == sections(portrait(bodies))
+
+
+@given(
+    st.dictionaries(st.tuples(st.sampled_from([key.value for key in StateKey]), WORDS.filter(bool)), WORDS.filter(bool))
+)
+def test_the_state_document_can_be_read_back(values: dict[tuple[str, str], str]) -> None:
+    """Reading the soul state document back from git gives the same state."""
+    rows = [(key, audience, value, "2026-01-01T00:00:00.000000Z") for (key, audience), value in values.items()]
+
+    found = read_state_document(state_document(rows))
+
+    assert {(key, audience): value for audience, key, value in found} == values
+
+
+def test_a_line_added_by_hand_needs_no_instant() -> None:
+    """A person writes `- key: value`; keys match in any case, and unknown keys are ignored."""
+    text = (
+        "# Soul state\n\n## self\n- EMOTIONALSTATE: focused\n* currentTopic: rust (the metal)\n- colour: blue\nmore\n"
+    )
+
+    assert read_state_document(text) == [
+        ("self", "emotionalState", "focused"),
+        ("self", "currentTopic", "rust (the metal)"),
+    ]
+
+
+def test_the_blueprint_has_the_seven_sections() -> None:
+    """A portrait starts from the seven headings of the seed."""
+    headings = list(sections((shipped("memory") / "user_model.md").read_text("utf-8")))
+
+    assert headings[1:] == [
+        "Persona",
+        "Speaking Style",
+        "Conversational Context",
+        "Worldview",
+        "Interests & Domains",
+        "Working Patterns",
+        "Most Potent Memories",
+    ]

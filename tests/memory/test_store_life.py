@@ -1,19 +1,26 @@
-"""The store's life beyond its contract: opening, a full disk, checks, closing, and what it deletes by itself."""
+"""The store's life beyond its contract: opening, privacy, a full disk, checks, the audit log, closing, what it deletes."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from claudius.errors import StoreCorrupt, StoreError
 from claudius.home import Home
+from claudius.memory.audit import AuditEntry
 from claudius.memory.recall import Shelf
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.recollection import PastTurn
-from contracts.store.ground import DM, NOW, Ground, awake, exchange, heard, recalled
+from contracts.store import CASES, Case
+from contracts.store.ground import ANA, DM, NOW, Ground, awake, exchange, heard, recalled
 
 
 async def test_a_closed_store_says_so(home: Home) -> None:
@@ -103,3 +110,64 @@ def test_the_shelf_keeps_the_turns_that_are_still_shown() -> None:
     shelf.keep("new", {})
 
     assert not shelf._held  # no entry for each thread that begins
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM audit",
+        "UPDATE audit SET act = 'read'",
+        "UPDATE audit SET at = '2020-01-01T00:00:00Z'",
+        "UPDATE audit SET who = 'slack:T1:U2'",
+        "UPDATE audit SET target = ''",
+        "UPDATE audit SET origin = 'files'",
+        "REPLACE INTO audit (id, at, who, act, target, origin) VALUES (1, '', '', '', '', '')",
+    ],
+)
+async def test_nothing_edits_the_audit_log(change: str, home: Home) -> None:
+    """A person who opens the database: no row can be changed, replaced or deleted; an erasure's alias for an id can be put."""
+    home.create()
+    store = SqliteStore(home.database)
+    await store.open()
+    await store.audit.note(AuditEntry(who=ANA, act="forget", target=ANA), NOW)
+    await store.close(clean=True)
+
+    with closing(sqlite3.connect(home.database)) as connection, connection:
+        with pytest.raises(sqlite3.IntegrityError, match="audit log"):
+            connection.execute(change)
+        connection.execute("UPDATE audit SET who = 'erased:1', target = 'erased:1'")
+
+
+@pytest.fixture
+def careless() -> Iterator[None]:
+    """Set umask 000."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def wide(root: Path) -> list[str]:
+    """Return every file that others may access."""
+    return [
+        f"{path.name} {path.stat().st_mode:o}" for path in root.rglob("*") if stat.S_IMODE(path.stat().st_mode) & 0o077
+    ]
+
+
+@pytest.mark.usefixtures("careless")
+async def test_a_database_that_was_opened_to_others_is_closed_again(home: Home) -> None:
+    """A database file with a mode wider than 0600 is tightened when it is opened."""
+    store = SqliteStore(home.database)
+    await store.start("boot-1", NOW)
+    await store.close(clean=True)
+    home.database.chmod(0o666)
+
+    store = SqliteStore(home.database)
+    await store.start("boot-2", NOW)
+    assert wide(home.root) == []
+    await store.close(clean=True)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+async def test_the_sqlite_store_keeps_the_contract(case: Case, home: Home) -> None:
+    """Each numbered rule of `tests/contracts/store` holds."""
+    await case.run(Ground(lambda: SqliteStore(home.database)))

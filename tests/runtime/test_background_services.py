@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import subprocess
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -17,9 +15,9 @@ from claudius.observed import DaimonWhispered
 from claudius.perception import SELF
 from claudius.providers.scripted import Scripted
 from claudius.runtime.background_services import KINDS, WAITING
-from claudius.runtime.control import connect
-from claudius.testing.alive import Alive, alive
+from claudius.testing.alive import alive
 from driven import CLAUDIUS, Machine, reply
+from ear import listening
 from minds import by_tag
 from reflecting import answer
 
@@ -29,15 +27,6 @@ VOICE = {
     "soul_state_check": "true",
     "soul_state_update": "emotionalState: frustrated",
 }
-
-
-@contextlib.asynccontextmanager
-async def listening(soul: Alive) -> AsyncIterator[Any]:
-    """Listen to the stream at the control socket."""
-    async with connect(soul.home.socket) as connection:
-        await connection.send({"op": "stream"})
-        assert await connection.receive() == {"event": "streaming"}
-        yield connection
 
 
 async def test_every_kind_is_told_live_and_in_order(home: Home) -> None:

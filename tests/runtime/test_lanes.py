@@ -23,7 +23,7 @@ from claudius.providers.scripted import Line, Scripted
 from claudius.runtime import lanes
 from claudius.testing.alive import OWNER, alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
-from ear import echo
+from ear import Reading, echo
 
 
 def reply(text: str) -> str:
@@ -348,29 +348,15 @@ async def test_a_soul_that_goes_to_sleep_says_what_it_has_thought(home: Home) ->
     assert waiting["inbox"]["pending"] == waiting["outbox"]["pending"] == 0
 
 
-class _Reading(RehearsalAdapter):
-    """A network that reads its threads as slowly as the test wants."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.reads, self.goes_on = asyncio.Event(), asyncio.Event()
-
-    async def context(self, perception: Perception, most: int) -> Sequence[Perception]:
-        """Report the request, then wait."""
-        self.reads.set()
-        await self.goes_on.wait()
-        return await super().context(perception, most)
-
-
 async def test_what_was_said_before_is_answered_first_though_it_came_while_a_thread_was_read(home: Home) -> None:
     """O3: until a message is taken, an older one that arrives late goes first."""
-    network, thread = _Reading(), "rehearsal:t:ops:1"
+    network, thread = Reading(), "rehearsal:t:ops:1"
     network._said = 1
 
     async with alive(home, Scripted(default=echo), network=network) as soul:
         await network.hear("second", conversation=thread, is_shared=True)
         async with asyncio.timeout(20):
-            await network.reads.wait()
+            await network.is_read.wait()
         network._said = 0
         await network.hear("first", conversation=thread, is_shared=True)
         network.goes_on.set()

@@ -1,16 +1,18 @@
-"""Owners: made by a code that is said directly, heard by their signed id alone; what they command is in the audit log."""
+"""Owners and moderators, known by their signed id or a role: how one becomes one, what each commands, what is noted."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from both import SIDES, Side
+from both import SIDES, Side, done
+from claudius.cli.chat import HELP
 from claudius.cognition.mind import Stage
 from claudius.config.load import load, write_setting
 from claudius.home import Home
@@ -18,10 +20,12 @@ from claudius.memory.codes import OpenCode
 from claudius.perception import Kind, Perception, private
 from claudius.providers.scripted import Scripted
 from claudius.runtime.access import KIND, OwnerCode
-from claudius.runtime.commands.words import UNKNOWN, as_command, read_command
-from claudius.testing.adapter_contract.stage import BEN, CHANNEL, DM
+from claudius.runtime.commands.words import TABLE, UNKNOWN, as_command, help_text, read_command
+from claudius.testing.adapter_contract.stage import ANA, BEN, CHANNEL, DM
 from claudius.testing.alive import OWNER, Alive, alive
 from ear import echo
+from lab.loopback.discord import state as discord
+from lab.stages.discord import DiscordStage
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -30,14 +34,6 @@ def acts(soul: Alive) -> list[tuple[str, ...]]:
     """Return the acts of the audit log, but for what was found in files."""
     rows = soul.records().audit("", -1)
     return [(row["act"], row["who"], row["target"], row["from"]) for row in rows if row["from"] != "files"]
-
-
-async def settled(side: Side, soul: Alive) -> None:
-    """Wait until everything that was said is judged and done."""
-    await side.stage.until_told()
-    async with asyncio.timeout(20):
-        while getattr(soul.server._lanes._adapters[side.stage.name], "_hearing", ()) or soul.server.busy:
-            await asyncio.sleep(0.002)
 
 
 def owners(home: Home) -> tuple[str, ...]:
@@ -52,10 +48,10 @@ async def test_whoever_says_the_code_directly_is_an_owner(network: str, home: Ho
     code = OwnerCode(home).make(datetime.now(UTC))
     async with SIDES[network]() as side, side.wake(home, Scripted(default=echo)) as soul:
         await side.stage.say(DM, f"!owner {code.lower()}")
-        await settled(side, soul)
+        await done(side, soul)
         first, own = owners(home), side.stage.own_person
         await side.stage.say(DM, f"!owner {code}")
-        await settled(side, soul)
+        await done(side, soul)
         found = acts(soul)
 
     where = f"{network}:{own.split(':')[1]}"
@@ -72,9 +68,9 @@ async def test_a_code_that_others_could_read_is_void(network: str, home: Home) -
     code = OwnerCode(home).make(datetime.now(UTC))
     async with SIDES[network]() as side, side.wake(home, voice) as soul:
         await side.stage.say(CHANNEL, f"!owner {code}", by=BEN, calls=True)
-        await settled(side, soul)
+        await done(side, soul)
         await side.stage.say(DM, f"!owner {code}")
-        await settled(side, soul)
+        await done(side, soul)
         found = acts(soul)
 
     assert (owners(home), found, voice.requests) == ((), [], [])
@@ -201,3 +197,109 @@ def test_its_name_is_left_out_once() -> None:
     """However often a message says it, a line of it is read in one step, and is no command."""
     assert read_command("Claudius plans").word == "plans"
     assert read_command("claudius " * 2000 + "plans").word == UNKNOWN
+
+
+OWNER_OF = {"slack": "slack:T1:U9", "discord": "discord:@me:400000000000000009"}
+
+
+async def said(side: Side, soul: Alive, by: str, text: str) -> list[str]:
+    """Say something in the channel, and return what was told in answer, aloud or to that person alone."""
+    before = len(await told(side))
+    await side.stage.say(CHANNEL, text, by=by, calls=not text.startswith("!"))
+    await side.stage.until_told()
+    async with asyncio.timeout(20):
+        while getattr(soul.server._lanes._adapters[side.stage.name], "_hearing", ()) or soul.server.busy:
+            await asyncio.sleep(0.002)
+    return (await told(side))[before:]
+
+
+async def told(side: Side) -> list[str]:
+    """Return all that the soul said, aloud or to one person alone."""
+    shown = await side.stage.world.trace()  # type: ignore[attr-defined] # each has a world
+    return [one.text for one in shown if one.by == "app" and one.text]
+
+
+def people(side: Side) -> tuple[str, str]:
+    """Return how messages mention Ana and Ben."""
+    if isinstance(side.stage, DiscordStage):
+        return f"<@{discord.ANA}>", "<@400000000000000002>"
+    return "<@U1>", "<@U2>"
+
+
+@pytest.mark.parametrize(("network", "by_role"), [("slack", False), ("discord", False), ("discord", True)])
+async def test_a_moderator_mutes_and_unmutes(network: str, home: Home, *, by_role: bool) -> None:
+    """Ana, who is named or has the role, silences Ben, whose commands are still answered; Ben may do neither."""
+    voice = Scripted(default=echo)
+    async with SIDES[network]() as side:
+        ana, ben = people(side)
+        own = side.stage.own_person
+        if by_role:
+            assert isinstance(side.stage, DiscordStage)
+            role = await side.stage.world.add_role(discord.GUILD, "crew", users=(discord.ANA,))
+            own = f"discord:{discord.GUILD}:role:{role}"
+        given = {"CLAUDIUS_ACCESS_MODERATORS": own, "CLAUDIUS_OWNERS": OWNER_OF[network]}
+        async with side.wake(home, voice, **given) as soul:
+            refused = await said(side, soul, BEN, f"!mute {ana}")
+            muted = await said(side, soul, ANA, f"!mute {ben} for 2h")
+            nothing = await said(side, soul, BEN, "are you there?")
+            whoami = await said(side, soul, BEN, "!whoami")
+            own_silence = await said(side, soul, BEN, f"!unmute {ben}")
+            spent = len(voice.requests)
+            unmuted = await said(side, soul, ANA, f"!unmute {ben}")
+            answered = await said(side, soul, BEN, "and now?")
+            found = [(row["act"], row["who"]) for row in soul.records().audit("", -1) if "mute" in row["act"]]
+
+    assert "Only an owner or a moderator" in refused[0]
+    assert muted[0].startswith("I answer nothing of theirs until ")
+    assert (nothing, spent) == ([], 0)
+    assert "You are " in whoami[0]
+    assert "Only an owner or a moderator" in own_silence[0]
+    assert unmuted == ["I answer them again."]
+    assert answered[-1] == "re and now?"
+    assert found == [("mute", side.stage.own_person), ("unmute", side.stage.own_person)]
+
+
+@pytest.mark.parametrize("network", sorted(SIDES))
+async def test_a_moderator_rules_no_owner_and_ends_no_silence_of_their_own(network: str, home: Home) -> None:
+    """An owner silences both; neither the moderator's own silence nor an owner's is theirs to change."""
+    async with SIDES[network]() as side:
+        ana, ben = people(side)
+        mine = side.stage.own_person
+        theirs = mine.replace("U1", "U2").replace(discord.ANA, "400000000000000002")
+        given = {"CLAUDIUS_ACCESS_MODERATORS": theirs, "CLAUDIUS_OWNERS": mine}
+        async with side.wake(home, Scripted(default=echo), **given) as soul:
+            heard = [
+                *await said(side, soul, BEN, f"!mute {ana}"),
+                *await said(side, soul, ANA, f"!mute {ben}"),
+                *await said(side, soul, BEN, f"!unmute {ben}"),
+                *await said(side, soul, BEN, "am I heard?"),
+            ]
+            unheard = await said(side, soul, ANA, f"!mute {theirs}9")
+            await said(side, soul, ANA, f"!unmute {theirs}9")
+            muted = soul.mind.config().access.muted
+
+    assert [one.partition(",")[0].partition(" until")[0] for one in heard] == [
+        "An owner is muted by owners alone",
+        "I answer nothing of theirs",
+        "An owner is muted by owners alone",
+    ]
+    assert f"But I never heard from {theirs}9" in unheard[0]
+    assert muted == (theirs,)
+
+
+def lines(network: str, **rights: bool) -> Sequence[str]:
+    """Return the lines of the help."""
+    return help_text(network, **{"is_owner": False, **rights}).splitlines()
+
+
+@pytest.mark.parametrize("network", ["terminal", "slack", "discord"])
+def test_help_names_what_one_may_say(network: str) -> None:
+    """Eight lines at most; every command in one of them, and nobody is shown a command that they may not give."""
+    everybody, moderators, owners = lines(network), lines(network, is_moderator=True), lines(network, is_owner=True)
+    named, who = "\n".join(owners), "ID" if network == "terminal" else "@NAME"
+
+    assert len(owners) <= 8 - (network == "terminal")
+    assert [word for word, one in TABLE.items() if one.group and word not in named] == []
+    assert [one for one in moderators if one not in everybody] == [f"Moderators: !mute {who} [for 2h], !unmute {who}"]
+    assert "pause" not in "\n".join(everybody + moderators)
+    assert network != "terminal" or max(map(len, [*owners, HELP])) <= 80

@@ -50,16 +50,20 @@ def test_scale_every_life_of_several_workers_holds() -> None:
 
 
 @pytest.mark.parametrize(
-    "mutant",
+    ("mutant", "kind"),
     [
-        *OFTEN_SEEN,
-        *(pytest.param(one, marks=pytest.mark.slow) for one in sorted({*OF_WORKERS} - {*OFTEN_SEEN, *SELDOM_SEEN})),
-        *(pytest.param(one, marks=pytest.mark.nightly) for one in SELDOM_SEEN),
+        *((one, ("--workers",)) for one in OFTEN_SEEN),
+        *(
+            pytest.param(one, ("--workers",), marks=pytest.mark.slow)
+            for one in sorted({*OF_WORKERS} - {*OFTEN_SEEN, *SELDOM_SEEN})
+        ),
+        *(pytest.param(one, ("--workers",), marks=pytest.mark.nightly) for one in SELDOM_SEEN),
+        *(pytest.param(one, (), marks=pytest.mark.slow) for one in sorted(MUTANTS)),
     ],
 )
-def test_scale_each_broken_rule_of_workers_is_found_out(mutant: str) -> None:
-    """Each way to break the rules of leases breaks one of a thousand lives with several workers."""
-    (found,) = lives("--workers", "--seeds", f"0-{WITHIN - 1}", "--mutant", mutant, "--until-broken")
+def test_scale_a_product_broken_on_purpose_is_found_out(mutant: str, kind: tuple[str, ...]) -> None:
+    """The simulation can fail: each way to break the promise, or the rules of leases, breaks one of a thousand lives."""
+    (found,) = lives(*kind, "--seeds", f"0-{WITHIN - 1}", "--mutant", mutant, "--until-broken")
 
     assert found["broken"]
 
@@ -72,15 +76,6 @@ def test_a_life_is_a_function_of_its_seed(kind: tuple[str, ...]) -> None:
 
     assert told[0] == told[1]
     assert [seed for seed, _ in told[0]] == [0, 1, 2]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mutant", sorted(MUTANTS))
-def test_a_product_broken_on_purpose_is_found_out(mutant: str) -> None:
-    """The simulation can fail: each way to break the promise breaks some life."""
-    (found,) = lives("--seeds", f"0-{WITHIN - 1}", "--mutant", mutant, "--until-broken")
-
-    assert found["broken"]
 
 
 PARTS = [

@@ -6,7 +6,7 @@ import pytest
 
 from claudius.home import Home
 from claudius.providers.scripted import Scripted
-from claudius.runtime.control import connect
+from claudius.reports.session import ask
 from claudius.testing.alive import Alive
 from discord_side import BOB, Wake
 from ear import echo
@@ -132,14 +132,14 @@ async def test_a_stranger_gets_a_code_and_leaves_no_row(world: DiscordWorld, wak
         await soul.idle()
         rows = [one["person"] for one in soul.records().people()], list(soul.records().conversations())
         asked, code = len(voice.requests), shown.text.rpartition(" ")[2]
-        answered = await said_to(soul, "pairing_approve", code=code)
+        answered = await ask(soul.home, "pairing_approve", code=code)
         await world.say(dm, stranger, "and now?")
         await world.until_visible(2)
         await soul.idle()
     async with wake(voice=voice) as soul:
         await world.say(dm, stranger, "still?")
         await world.until_visible(3)
-        await said_to(soul, "pairing_revoke", person=f"discord:@me:{stranger}")
+        await ask(soul.home, "pairing_revoke", person=f"discord:@me:{stranger}")
         await soul.idle()
         await world.say(dm, stranger, "gone?")
         await world.until_heard()
@@ -149,13 +149,6 @@ async def test_a_stranger_gets_a_code_and_leaves_no_row(world: DiscordWorld, wak
     assert answered["event"] == "paired"
     assert [one.text for one in await world.visible()][1:3] == ["re and now?", "re still?"]
     assert len(voice.requests) == 2
-
-
-async def said_to(soul: Alive, op: str, **words: str) -> dict[str, object]:
-    """Send one line to the control socket. Returns the answer."""
-    async with connect(soul.home.socket) as connection:
-        await connection.send({"op": op, **words})
-        return await connection.receive() or {}
 
 
 @pytest.mark.parametrize("word", ["claudius whoami", "ensoul off"])

@@ -13,27 +13,11 @@ from slack_sdk.errors import SlackApiError
 
 from claudius.adapters.slack.adapter import SlackAdapter
 from claudius.adapters.slack.web_api import classify
-from claudius.cognition.conclude.conclusion import utterance_key
 from claudius.errors import LONGEST_DELAY_S, DeliveryLater, DeliveryRefused, DeliveryUnknown
-from claudius.intent import Utterance
 from ear import Ear
 from lab.loopback.slack.state import BOT_TOKEN, BOT_USER
 from lab.loopback.slack.world import SlackWorld
-
-
-def reply(
-    trigger: str, body: str = "hello", *, channel: str = "C1", thread: str | None = None, part: int = 0
-) -> Utterance:
-    """Return one part of a reply to the message `trigger`."""
-    return Utterance(
-        key=utterance_key("turn", part),
-        turn="turn",
-        conversation=f"slack:T1:{channel}:{trigger if thread is None else thread}",
-        body=body,
-        part=part,
-        answers=(f"slack:T1:{channel}:{trigger}",),
-        person="slack:T1:U1",
-    )
+from slack_side import reply
 
 
 async def test_an_app_that_may_not_speak_yet_says_it_once_it_may(
@@ -201,8 +185,11 @@ async def test_members_are_told_without_us(slack: SlackWorld, ear: Ear, adapter:
         await adapter.members("shared:slack:T1:C1")
 
 
-async def test_a_status_is_set_again_before_slack_drops_it(slack: SlackWorld, ear: Ear, adapter: SlackAdapter) -> None:
-    """A22: the status is refreshed while the soul thinks and cleared afterwards, even if setting it failed once."""
+@pytest.mark.parametrize("line", ["", "One moment."])
+async def test_a_status_is_set_again_before_slack_drops_it(
+    slack: SlackWorld, ear: Ear, adapter: SlackAdapter, line: str
+) -> None:
+    """A22: it is refreshed while the soul thinks, with its holding line, and cleared, even if setting it failed once."""
     ts = await slack.say("C1", "U1", "<@U0BOT> hi")
     (heard,) = await ear.until(1)
     assert adapter._inside is not None
@@ -210,27 +197,10 @@ async def test_a_status_is_set_again_before_slack_drops_it(slack: SlackWorld, ea
     await slack.fault("assistant.threads.setStatus", "status")
 
     await adapter.working(heard, on=True)
+    if line:
+        await adapter.hold(heard, line)
     await slack.until_called("assistant.threads.setStatus", 4)
-    assert await slack.status("C1", ts) == "is thinking…"
-    await adapter.working(heard, on=False)
-    async with asyncio.timeout(20):
-        while await slack.status("C1", ts):
-            await asyncio.sleep(0.01)
-
-
-async def test_a_holding_line_stands_in_the_status_and_goes_with_it(
-    slack: SlackWorld, ear: Ear, adapter: SlackAdapter
-) -> None:
-    """A22: if the soul thinks twice, the thread's status says so through refreshes, and nothing is posted for it."""
-    ts = await slack.say("C1", "U1", "<@U0BOT> wire it")
-    (heard,) = await ear.until(1)
-    assert adapter._inside is not None
-    adapter._inside.indicators._refresh_s = 0.05
-
-    await adapter.working(heard, on=True)
-    await adapter.hold(heard, "One moment.")
-    await slack.until_called("assistant.threads.setStatus", 4)
-    assert await slack.status("C1", ts) == "One moment."
+    assert await slack.status("C1", ts) == (line or "is thinking…")
     await adapter.working(heard, on=False)
     async with asyncio.timeout(20):
         while await slack.status("C1", ts):

@@ -10,14 +10,13 @@ import pytest
 from claudius.adapters.slack.adapter import SlackAdapter
 from claudius.adapters.slack.commands import commanded
 from claudius.adapters.slack.incoming import SlackBot, Who, timed
-from claudius.cognition.conclude.conclusion import utterance_key
 from claudius.intent import Utterance
 from claudius.perception import CommandExtra, Kind, ReactionExtra, amended_key
 from claudius.providers.scripted import Line, Scripted
 from ear import Ear, echo
 from lab.loopback.slack.state import BOT_USER
 from lab.loopback.slack.world import SlackWorld
-from slack_side import Wake, said
+from slack_side import Wake, reply, said
 
 US = SlackBot("T1", BOT_USER, "B1")
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
@@ -32,16 +31,7 @@ async def sparing(slack: SlackWorld) -> SlackWorld:
 
 def utterance(body: str, trigger: str, part: int = 0) -> Utterance:
     """Return one part of a reply in a DM."""
-    where = f"slack:T1:D1:{trigger}"
-    return Utterance(
-        key=utterance_key("turn", part),
-        turn="turn",
-        conversation="slack:T1:D1:",
-        body=body,
-        part=part,
-        answers=(where,),
-        person="slack:T1:U1",
-    )
+    return reply(trigger, body, channel="D1", thread="", part=part)
 
 
 async def test_a_post_whose_answer_holds_nothing_is_said_once(sparing: SlackWorld, wake: Wake) -> None:

@@ -37,18 +37,19 @@ def test_c01_joined_memories_keep_order_and_unique_ids() -> None:
     assert names(second) == ["c", "a"]
 
 
-def test_c02_a_named_region_precedes_the_rest() -> None:
-    """2: `with_region("core", e)` in a memory without regions puts it before the entries that have no region."""
-    memory = WorkingMemory("C", (line("said"),))
-
-    assert names(memory.with_region("core", line("soul"))) == ["soul", "said"]
-
-
-def test_c03_regions_stand_in_their_order() -> None:
-    """3: the order is core, summary, default."""
-    memory = WorkingMemory("C", (line("said"), line("soul", "core")))
-
-    assert names(memory.with_region("summary", line("before"))) == ["soul", "before", "said"]
+@pytest.mark.parametrize(
+    ("before", "region", "name", "after"),
+    [
+        ((line("said"),), "core", "soul", ["soul", "said"]),  # 2
+        ((line("said"), line("soul", "core")), "summary", "before", ["soul", "before", "said"]),  # 3
+        ((line("before", "summary"),), "core", "soul", ["soul", "before"]),  # 6
+    ],
+)
+def test_c02_c03_c06_regions_stand_in_their_order(
+    before: tuple[MemoryEntry, ...], region: str, name: str, after: list[str]
+) -> None:
+    """2, 3, 6: the order is core, summary, default, whoever came first, also in a memory without regions."""
+    assert names(WorkingMemory("C", before).with_region(region, line(name))) == after
 
 
 def test_c04_a_region_is_replaced_where_it_stands() -> None:
@@ -65,13 +66,6 @@ def test_c05_an_entry_lands_inside_its_region() -> None:
     memory = WorkingMemory("C", (line("soul", "core"), line("said")))
 
     assert names(memory + line("skill", "core")) == ["soul", "skill", "said"]
-
-
-def test_c06_the_order_does_not_depend_on_who_came_first() -> None:
-    """6: in the order core, summary, core comes first even if the summary is added first."""
-    memory = WorkingMemory("C").with_order("core", "summary").with_region("summary", line("before"))
-
-    assert names(memory.with_region("core", line("soul"))) == ["soul", "before"]
 
 
 def test_c07_an_order_is_kept_by_every_later_value() -> None:

@@ -137,7 +137,6 @@ def typing(asking: Asking) -> tuple[int, Any]:
     """Show that our bot writes."""
     service, channel = asking.service, _place(asking)
     drafts.may_post(service.space, channel)
-    service.typing_until[channel.id] = service.space.clock.now() + service.settings.typing_life_s
     service.post.bring([events.typing(service.shapes, channel, BOT_USER)])
     service.journal.enter("app", "typing", channel.id, user=BOT_USER)
     return EMPTY

@@ -41,8 +41,6 @@ class Service:
     faults: Faults[Fault] = field(default_factory=Faults)
     nonces: dict[tuple[str, str], Message] = field(default_factory=dict)
     """The last message of each author and nonce."""
-    typing_until: dict[str, float] = field(default_factory=dict)
-    """Until when each channel shows that our bot writes."""
     journal: Journal = field(init=False)
     limits: Limits = field(init=False)
     sessions: Sessions = field(init=False)
@@ -147,8 +145,6 @@ class Service:
             self.archive(channel, is_archived=False, is_delivered=is_delivered)
         if channel.is_thread and message.author in self.space.users and message.author not in channel.members:
             self.join_thread(channel, message.author, is_delivered=is_delivered)
-        if message.author == BOT_USER:
-            self.typing_until.pop(channel.id, None)
         channel.messages.append(message)
         told = events.messaged(self.shapes, channel, message, is_new=True)
         self.post.bring([told], is_delivered=is_delivered)

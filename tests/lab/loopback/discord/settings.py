@@ -45,8 +45,6 @@ class Settings:
     cdn_life_s: float = 86_400.0
     """How long the URL of a file is good. Source: docs.discord.com/developers/reference, "Signed Attachment CDN URLs";
     the figure is what people meet."""
-    typing_life_s: float = 10.0
-    """Source: docs.discord.com/developers/resources/channel, "Trigger Typing Indicator"."""
     has_rate_limits: bool = False
     global_calls_per_s: int = 50
     """Source: docs.discord.com/developers/topics/rate-limits."""

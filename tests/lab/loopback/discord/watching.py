@@ -72,10 +72,6 @@ class Watching:
         """Give the commands that are registered in a guild, or everywhere."""
         return list(self.service.space.commands.get(guild, []))
 
-    async def is_typing(self, channel: str) -> bool:
-        """Say whether the app is shown to write."""
-        return self.service.typing_until.get(channel, 0.0) > self.service.space.clock.now()
-
     async def until_visible(self, count: int, *, channel: str = "", within_s: float = 10.0) -> list[Entry]:
         """Wait for so many whole messages of the app's. Raises: TimeoutError."""
         journal = self.service.journal

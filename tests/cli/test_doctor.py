@@ -1,14 +1,20 @@
-"""`claudius audit`: commands are in it, a restored copy takes nothing out of it, and an erasure takes only ids."""
+"""`claudius audit`, `upgrade` and `completion`: who did what, whether the database fits, and Tab in three shells."""
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
+import subprocess
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
+import claudius
+from claudius.home import shipped
+from claudius.memory.postgres.schema import known
 from driven import Machine, reply
 
 ADA, BO = "terminal:local:ada", "terminal:local:as-bo"
@@ -118,3 +124,93 @@ def test_doctor_names_a_rule_that_shuts_an_owner_out(tmp_path: Path) -> None:
         "access.discord_roles is empty: nobody is heard by it",
         "access.slack_people or its denials leave out the owner slack:T1:U1",
     ]
+
+
+KNOWN = len([*(shipped("memory") / "schema").glob("*.sql")])
+
+
+def test_no_index_is_asked_and_the_way_to_look_is_printed(tmp_path: Path) -> None:
+    """`latest` is null; the text names how to look; 0 where the database fits; nothing is created, and bare is a misuse."""
+    machine = Machine(tmp_path)
+
+    told = machine.ok("upgrade", "--check")
+    found = machine.ok("upgrade", "--check", "--json").json
+    bare = machine.run("upgrade")
+
+    wanted = {"version": claudius.__version__, "latest": None, "schema": None, "schema_known": KNOWN, "ok": True}
+    assert found == wanted
+    assert "pip index versions claudius-daemon" in told.stdout
+    assert bare.code == 2
+    assert not machine.home.exists()
+
+
+def test_a_database_of_a_later_release_is_told(tmp_path: Path) -> None:
+    """A schema that this release does not know is a failure."""
+    machine = Machine(tmp_path)
+    machine.ok("chat", "--once", "hello")
+    with closing(sqlite3.connect(machine.home / "state" / "claudius.db")) as database:
+        database.execute(f"PRAGMA user_version = {KNOWN + 1}")
+
+    ran = machine.run("upgrade", "--check")
+
+    assert ran.code == 1
+    assert "a later release wrote the database" in ran.stdout
+
+
+@pytest.mark.parametrize(("oldest", "code"), [(25, 0), (99, 1)])
+def test_scale_the_schema_of_a_server_is_told(tmp_path: Path, postgres_url: str, oldest: int, code: int) -> None:
+    """With a server, its own version is told, and that it fits as long as this release may write beside it."""
+    machine, env = Machine(tmp_path), {"CLAUDIUS_STORE_URL": postgres_url}
+    empty = machine.ok("upgrade", "--check", "--json", env=env).json
+    machine.ok("chat", "--once", "hello", env=env)
+    with psycopg.connect(postgres_url) as made:
+        made.execute("UPDATE release SET schema = 99, oldest = %s", (oldest,))
+    ran = machine.run("upgrade", "--check", env=env)
+    found = machine.run("upgrade", "--check", "--json", env=env).json
+
+    assert (empty["schema"], empty["schema_known"], empty["ok"]) == (None, known(shipped("memory")), True)
+    assert ran.code == code
+    assert f"knows schema {known(shipped('memory'))}; postgres://claudius@/postgres has 99" in ran.stdout
+    assert ("a later release wrote the database" in ran.stdout) is bool(code)
+    assert found["schema"] == 99
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    """Return a machine."""
+    return Machine(tmp_path)
+
+
+def completed(machine: Machine, line: str) -> set[str]:
+    """Return what bash would offer for a line that ends where Tab is pressed."""
+    words = {"_CLAUDIUS_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+    return {one.partition(",")[2] for one in machine.ok(env=words).stdout.splitlines()}
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_shell_is_given_its_lines(machine: Machine, shell: str) -> None:
+    """The lines name the command and the shell's own way to complete; without SHELL, how to install them is said."""
+    lines = machine.ok("completion", shell).stdout
+    told = machine.ok("completion", env={"SHELL": f"/usr/bin/{shell}"}).stdout
+
+    assert f"_CLAUDIUS_COMPLETE={shell}_complete" in lines
+    assert f"claudius completion {shell}" in told
+    assert len(told.splitlines()) == 1
+    if found := shutil.which(shell):
+        assert subprocess.run([found, "-n"], input=lines, text=True, check=False).returncode == 0
+
+
+def test_commands_and_options_are_completed(machine: Machine) -> None:
+    """A command is completed by its beginning, hidden ones never, its options and its own commands likewise."""
+    assert completed(machine, "claudius co") >= {"config", "conversations", "completion", "cortex"}
+    assert "seed" not in completed(machine, "claudius ")
+    assert completed(machine, "claudius chat --on") == {"--once"}
+    assert completed(machine, "claudius daemon st") == {"start", "status", "stop"}
+
+
+def test_an_unknown_shell_is_one_clear_line(machine: Machine) -> None:
+    """A shell that is not known ends it with exit code 2 and the names of those that are."""
+    ran = machine.run("completion", "tcsh")
+
+    assert ran.code == 2
+    assert all(shell in ran.stderr for shell in ("bash", "zsh", "fish"))
