@@ -188,8 +188,7 @@ class TerminalAdapter(PlainAdapter):
                     position=f"{self._newest_us:020d}.{self._heard:09d}",
                     is_owner=client.is_owner,
                     extra=MessageExtra(
-                        locale=client.locale,
-                        shown=(Quoted(how=How.ATTACHED, text=attached),) if attached else (),
+                        locale=client.locale, shown=(Quoted(how=How.ATTACHED, text=attached),) if attached else ()
                     ),
                 )
                 if self._accept is None:

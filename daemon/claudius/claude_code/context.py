@@ -151,12 +151,7 @@ class Ensouled:
         return True
 
     async def _recall(self, perception: Perception) -> Recollection:
-        pending = Pending(
-            seq=0,
-            perception=perception,
-            turn=turn_of(perception.key),
-            heard_at=perception.at,
-        )
+        pending = Pending(seq=0, perception=perception, turn=turn_of(perception.key), heard_at=perception.at)
         config = self._mind.config()
         limits = RecallLimits(ttl_hours=config.memory.ttl_hours, beliefs=True, own_only=not config.ensoul.shared)
         return await self._mind.store.turns.recall(pending, nonce=self._mind.nonce(), now=perception.at, limits=limits)

@@ -244,13 +244,7 @@ def _agree(code: Sequence[str], *, yes: bool) -> None:
 
 
 def _put_back(
-    home: Home,
-    copy: Path,
-    incoming: Path,
-    also: Mapping[Path, Path | None],
-    aside: Path,
-    *,
-    is_new_home: bool = False,
+    home: Home, copy: Path, incoming: Path, also: Mapping[Path, Path | None], aside: Path, *, is_new_home: bool = False
 ) -> list[str]:
     """Replace the database by a copy, and what `also` names, all together; return lines about what the copy lost by it.
 

@@ -71,13 +71,7 @@ THOUGHTS = "(dim: its private thoughts, shown to you alone; /thoughts off hides 
 )
 @click.option("--json", "as_json", is_flag=True, help="With --once: print the whole turn as one JSON document.")
 def chat(
-    text: str | None,
-    conversation: str,
-    other: str | None,
-    timeout_s: float,
-    *,
-    thoughts: bool | None,
-    as_json: bool,
+    text: str | None, conversation: str, other: str | None, timeout_s: float, *, thoughts: bool | None, as_json: bool
 ) -> int:
     """Talk with the soul here in the terminal.
 

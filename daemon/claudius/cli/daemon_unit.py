@@ -86,6 +86,7 @@ SYSTEM_HOME, ACCOUNT = Path("/var/lib/claudius"), "claudius"
 """The home of the machine's own soul, and the user that runs it."""
 BOOTED = Path("/run/systemd/system")
 """There while systemd runs the machine: sd_booted(3)."""
+NO_SHELL = "/usr/sbin/nologin"
 USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where programs are looked for, whatever shell the service was installed from."""
 
@@ -176,21 +177,10 @@ def _system(home: Home, account: str) -> Unit:
     ours = (home.root, Path(sys.executable))
     is_at_home = any(path.is_relative_to(top) for path in ours for top in ("/home", "/root", "/run/user"))
     more = _HARDENED.format(
-        account=account,
-        home=_quoted(str(home.root)),
-        protect_home="read-only" if is_at_home else "yes",
+        account=account, home=_quoted(str(home.root)), protect_home="read-only" if is_at_home else "yes"
     )
     text = _text(home, USUAL_PATH, more=more, scope=SYSTEM, wanted_by="multi-user.target")
-    useradd = (
-        "useradd",
-        "--system",
-        "--user-group",
-        "--home-dir",
-        str(home.root),
-        "--shell",
-        "/usr/sbin/nologin",
-        account,
-    )
+    useradd = ("useradd", "--system", "--user-group", "--home-dir", str(home.root), "--shell", NO_SHELL, account)
     return Unit(
         name,
         Path("/etc/systemd/system") / name,

@@ -29,10 +29,7 @@ def mcp() -> None:
         from mcp.server.mcpserver import MCPServer
     except ModuleNotFoundError as error:
         raise ClaudiusError("this needs the extra `tools`: pip install 'claudius-daemon[tools]'") from error
-    lent, about = (
-        LentSoul(Home.of(os.environ)),
-        "A soul with memory and a mind of its own. Talk with it by `ask`.",
-    )
+    lent, about = LentSoul(Home.of(os.environ)), "A soul with memory and a mind of its own. Talk with it by `ask`."
     server = MCPServer("claudius", instructions=about, log_level="WARNING")
     for one in (lent.ask, lent.remember, lent.recall, lent.whisper, lent.mood):
         server.tool(structured_output=False)(one)

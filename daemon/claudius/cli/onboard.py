@@ -53,11 +53,7 @@ OWN_PART = re.compile(r"[^\W\d]\w*(?:\.\w+)*[.:][^\W\d]\w*")
 OF_TESTS = ("scripted",)
 """Providers that are not offered; a test names them itself."""
 OPTIONAL = ("CLAUDIUS_OPENAI_API_KEY", "GROQ_API_KEY", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN")
-REFUSED = {
-    "slack bot token": "SLACK_BOT_TOKEN",
-    "slack app token": "SLACK_APP_TOKEN",
-    "discord token": "DISCORD_TOKEN",
-}
+REFUSED = {"slack bot token": "SLACK_BOT_TOKEN", "slack app token": "SLACK_APP_TOKEN", "discord token": "DISCORD_TOKEN"}
 """The token that is typed again if a check fails; after other faults everything is only tested again."""
 AGAIN, KEEP, LEAVE_OUT = "again", "keep", "leave out"
 VOICE = "voice"

@@ -147,10 +147,7 @@ def load(home: Home, env: Mapping[str, str], text: str | None = None) -> Loaded:
     return Loaded(config, sources, secrets)
 
 
-TOKENS: Mapping[str, tuple[str, ...]] = {
-    "slack": ("SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"),
-    "discord": ("DISCORD_TOKEN",),
-}
+TOKENS: Mapping[str, tuple[str, ...]] = {"slack": ("SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"), "discord": ("DISCORD_TOKEN",)}
 """The secrets that a network needs; `adapters = ["auto"]` enables each network that has all of them."""
 
 

@@ -25,12 +25,7 @@ log = logging.getLogger(__name__)
 
 LOOPBACK = ("127.0.0.1", "::1")
 """Where it listens. No setting widens this."""
-KINDS = {
-    ".html": "text/html",
-    ".js": "text/javascript",
-    ".css": "text/css",
-    ".svg": "image/svg+xml",
-}
+KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 """The kinds of the page's files; a file of another kind is not served."""
 
 

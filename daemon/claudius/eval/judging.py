@@ -62,12 +62,7 @@ class Judge:
     """A model that judges."""
 
     def __init__(
-        self,
-        voice: Metered,
-        instruction: str,
-        pairs: Sequence[Labelled],
-        seed: int,
-        nonce: Callable[[], str],
+        self, voice: Metered, instruction: str, pairs: Sequence[Labelled], seed: int, nonce: Callable[[], str]
     ) -> None:
         """Ask `voice` with `instruction`, a template for `$options`; measure it on `pairs`."""
         self._voice, self._instruction, self._pairs, self._nonce = voice, Template(instruction), pairs, nonce

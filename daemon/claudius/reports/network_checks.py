@@ -314,6 +314,10 @@ STRICT = ("SLACK_BOT_TOKEN", "SLACK_APP_TOKEN")
 """Tokens that always begin as the table says; a key may be of another kind behind a gateway."""
 DISCORD_PARTS = 3
 """A bot's token of Discord has three parts, between dots."""
+OWN_SERVERS = (
+    *("slack.api_url", "discord.api_url", "discord.gateway_url"),
+    *("anthropic.base_url", "openai.base_url", "alerts.webhook"),
+)
 ANSWERS_S = 2.0
 """How long a name may take to be resolved, or a server on this machine to be reached."""
 
@@ -354,14 +358,7 @@ def own_servers(loaded: Loaded) -> Iterator[Check]:
 
 def _named(loaded: Loaded) -> Iterator[tuple[str, str]]:
     """Yield each setting that names a server of one's own, with its address."""
-    for key in (
-        "slack.api_url",
-        "discord.api_url",
-        "discord.gateway_url",
-        "anthropic.base_url",
-        "openai.base_url",
-        "alerts.webhook",
-    ):
+    for key in OWN_SERVERS:
         section, _, name = key.partition(".")
         value = str(getattr(getattr(loaded.config, section), name))
         if value and value != SETTINGS[key].default:

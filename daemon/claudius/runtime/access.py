@@ -241,11 +241,7 @@ class Pairing:
     @property
     def handlers(self) -> Mapping[str, Handler]:
         """The owner's operations on the control socket."""
-        return {
-            "pairing_list": self._list,
-            "pairing_approve": self._approve,
-            "pairing_revoke": self._revoke,
-        }
+        return {"pairing_list": self._list, "pairing_approve": self._approve, "pairing_revoke": self._revoke}
 
     async def _list(self, connection: ControlConnection, _: Mapping[str, Any]) -> None:
         rows = [
@@ -348,12 +344,7 @@ class _Known(Struct, frozen=True):
 class Membership:
     """What is known of shared audiences, kept current in the store."""
 
-    def __init__(
-        self,
-        store: Store,
-        adapters: Mapping[str, Adapter],
-        clock: Callable[[], datetime],
-    ) -> None:
+    def __init__(self, store: Store, adapters: Mapping[str, Adapter], clock: Callable[[], datetime]) -> None:
         """Ask `adapters` (by network), record in `store`, with `clock`'s time."""
         self._store, self._adapters, self._clock = store, adapters, clock
         self._asked: dict[str, _Known] = {}

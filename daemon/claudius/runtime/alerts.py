@@ -226,11 +226,7 @@ async def _post(url: str, document: Mapping[str, Any], secrets: Sequence[str]) -
         async with (
             aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=POST_S)) as session,
             session.post(
-                url,
-                data=body,
-                headers={"Content-Type": "application/json"},
-                allow_redirects=False,
-                proxy=proxy_of(url),
+                url, data=body, headers={"Content-Type": "application/json"}, allow_redirects=False, proxy=proxy_of(url)
             ) as answered,
         ):
             if answered.status < 300:

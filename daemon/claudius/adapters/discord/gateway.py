@@ -40,27 +40,15 @@ REMEDY = "reset it at discord.com/developers/applications, your application, Bot
 log = logging.getLogger(__name__)
 
 INTENTS = discord.Intents(
-    guilds=True,
-    guild_messages=True,
-    dm_messages=True,
-    message_content=True,
-    guild_reactions=True,
-    dm_reactions=True,
+    guilds=True, guild_messages=True, dm_messages=True, message_content=True, guild_reactions=True, dm_reactions=True
 )
 """Only message_content is privileged. Without the members intent, we cannot know who can see a channel."""
 GREETINGS = frozenset({"READY", "RESUMED", "GUILD_CREATE"})
 """Events with which every session begins. They do not show that later ones arrive."""
-HEARD = GREETINGS | frozenset(
-    {
-        "MESSAGE_CREATE",
-        "MESSAGE_UPDATE",
-        "MESSAGE_DELETE",
-        "MESSAGE_DELETE_BULK",
-        "MESSAGE_REACTION_ADD",
-        "MESSAGE_REACTION_REMOVE",
-        "INTERACTION_CREATE",
-    }
-)
+HEARD = GREETINGS | {
+    *("MESSAGE_CREATE", "MESSAGE_UPDATE", "MESSAGE_DELETE", "MESSAGE_DELETE_BULK"),
+    *("MESSAGE_REACTION_ADD", "MESSAGE_REACTION_REMOVE", "INTERACTION_CREATE"),
+}
 """Events that are handled. All others are only counted."""
 MOST_GUILDS = 100
 """In how many guilds a person is looked up."""
@@ -122,10 +110,7 @@ class Gateway(discord.Client):
     """A client that caches no messages or members, pings nobody, and knows when not to identify."""
 
     def __init__(
-        self,
-        handlers: Mapping[str, Callable[..., Awaitable[None]]],
-        timings: DiscordTimings,
-        outage: Outage,
+        self, handlers: Mapping[str, Callable[..., Awaitable[None]]], timings: DiscordTimings, outage: Outage
     ) -> None:
         """Call `handlers`, each by the name of the library's event."""
         trace = outage.follow(aiohttp.TraceConfig())

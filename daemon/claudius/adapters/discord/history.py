@@ -56,12 +56,7 @@ class DiscordHistory:
     """Reads the past through one client."""
 
     def __init__(
-        self,
-        client: Gateway,
-        us: DiscordBot,
-        people: DiscordPeople,
-        places: KnownChannels,
-        reached: Reached,
+        self, client: Gateway, us: DiscordBot, people: DiscordPeople, places: KnownChannels, reached: Reached
     ) -> None:
         self._client, self._us, self._people = client, us, people
         self._places, self._reached = places, reached

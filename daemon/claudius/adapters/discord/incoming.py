@@ -233,11 +233,7 @@ CHANGES = (
 
 
 async def heeded(
-    change: Change,
-    where: Where,
-    us: DiscordBot,
-    know: Callable[[str, object], Awaitable[Belonging]],
-    now: datetime,
+    change: Change, where: Where, us: DiscordBot, know: Callable[[str, object], Awaitable[Belonging]], now: datetime
 ) -> list[Perception]:
     """Return a change of an earlier message as perceptions. `know` asks what a user is there.
 

@@ -93,12 +93,7 @@ class DiscordPoster:
     """Posts utterances through one client."""
 
     def __init__(
-        self,
-        client: Gateway,
-        us: DiscordBot,
-        places: KnownChannels,
-        clock: Callable[[], datetime],
-        call_s: float,
+        self, client: Gateway, us: DiscordBot, places: KnownChannels, clock: Callable[[], datetime], call_s: float
     ) -> None:
         """Post through `client`. Facts about threads are kept in `places`. One call may take `call_s`."""
         self._client, self._us, self._places, self._clock = client, us, places, clock

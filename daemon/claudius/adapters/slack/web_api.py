@@ -37,16 +37,8 @@ AMBIGUOUS = frozenset(
 NOT_NOW = frozenset({"ratelimited", "rate_limited", "message_limit_exceeded", "accesslimited"})
 SHUT_OUT = frozenset(
     {
-        "invalid_auth",
-        "not_authed",
-        "account_inactive",
-        "token_revoked",
-        "token_expired",
-        "no_permission",
-        "org_login_required",
-        "ekm_access_denied",
-        "two_factor_setup_required",
-        "not_allowed_token_type",
+        *("invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "no_permission"),
+        *("org_login_required", "ekm_access_denied", "two_factor_setup_required", "not_allowed_token_type"),
     }
 )
 """Our token is at fault, not the message, which waits until somebody fixes the token."""

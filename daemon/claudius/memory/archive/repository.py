@@ -63,10 +63,7 @@ _MEANINGS = (
     (r"host key verification|certificate", "it does not prove who it is"),
     (r"connection refused|timed out|no route|could not connect|failed to connect|hung up", "it cannot be reached"),
     (r"declined|\[rejected\]|remote rejected|protected branch|stale info", "it refuses what was sent"),
-    (
-        r"authentication|could not read (?:username|password)|permission|access denied|error: 40[13]",
-        "access is denied",
-    ),
+    (r"authentication|could not read (?:username|password)|permission|access denied|error: 40[13]", "access is denied"),
     (r"does not appear to be a git|repository .*not found|does not exist|error: 404", "there is no such repository"),
     (
         r"not a git repository|bad (?:object|tree|signature)|corrupt|invalid object|missing|unable to read",

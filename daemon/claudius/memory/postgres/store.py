@@ -565,12 +565,7 @@ class PostgresRecords(Records):
             round_trip_s = time.perf_counter() - began_s
             server, lanes = db.dicts("server_shown")[0], db.dicts("lanes_shown")[0]
             roles = db.dicts("roles_shown")
-        return {
-            **server,
-            "round_trip_ms": round(1000 * round_trip_s, 2),
-            "lanes": lanes,
-            "roles": roles,
-        }
+        return {**server, "round_trip_ms": round(1000 * round_trip_s, 2), "lanes": lanes, "roles": roles}
 
     def pushed_soul(self) -> PushedSoul | None:
         """Return the soul that was pushed last; None if none ever was."""

@@ -97,11 +97,7 @@ class About:
         said = [line for line in section.splitlines() if line.startswith("- ")]
         if f"- {text}" in said:
             return f"I have that already: {text}"
-        merged = merge_update(
-            current,
-            [(CORRECTIONS, "\n".join([*said, f"- {text}"]))],
-            person=person,
-        )
+        merged = merge_update(current, [(CORRECTIONS, "\n".join([*said, f"- {text}"]))], person=person)
         if merged.markdown is None:
             return f"I cannot write that down ({merged.refused})."
         audience = own.audience if own else private(person)

@@ -57,12 +57,7 @@ def _looking(conversation: str, audience: str, tools: Tools) -> Pending:
         origin=Origin.INTERNAL,
         owes=False,
     )
-    return Pending(
-        seq=0,
-        perception=perception,
-        turn=turn_of(key),
-        heard_at=tools.now,
-    )
+    return Pending(seq=0, perception=perception, turn=turn_of(key), heard_at=tools.now)
 
 
 MEMORY_EXPIRY = Job("memory_expiry", Timing(every=timedelta(hours=1)), expire_memory)
