@@ -55,10 +55,7 @@ class Operated:
     async def health(self) -> tuple[int, dict[str, Any]]:
         """Return what `/health` says."""
         connector = aiohttp.UnixConnector(path=str(self.daemon.home.socket))
-        async with (
-            aiohttp.ClientSession(connector=connector) as client,
-            client.get("http://localhost/health") as found,
-        ):
+        async with aiohttp.ClientSession(connector=connector) as client, client.get("http://localhost/health") as found:
             return found.status, await found.json()
 
     async def metrics(self) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:

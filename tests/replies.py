@@ -31,9 +31,7 @@ def written_out(cell: str) -> str:
     r"""Write out a cell of the parse table: tags in full, `⏎` as newline, `\\uXXXX` as that character."""
     text = re.sub(r"\\u([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), cell.replace("⏎", "\n"))
     text = re.sub(
-        r"((?:<|&lt;|＜)/?)(" + "|".join(SHORT) + r")(?![\w-])",
-        lambda found: found[1] + SHORT[found[2]],
-        text,
+        r"((?:<|&lt;|＜)/?)(" + "|".join(SHORT) + r")(?![\w-])", lambda found: found[1] + SHORT[found[2]], text
     )
     return re.sub(
         r"(</?)(" + "|".join(SHORT).upper() + r")(?![\w-])",

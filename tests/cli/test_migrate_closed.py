@@ -268,12 +268,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Machine:
 @pytest.mark.parametrize("form", ["few", pytest.param("every", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("way", ["there", "back"])
 def test_r29_a_move_that_is_killed(
-    first: Machine,
-    tmp_path: Path,
-    postgres_server: Server,
-    way: str,
-    form: str,
-    capfd: pytest.CaptureFixture[str],
+    first: Machine, tmp_path: Path, postgres_server: Server, way: str, form: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Whatever the next command says, the move repeated ends in one whole soul, at the place that it was moved to."""
     outcomes = Counter[str]()

@@ -104,10 +104,7 @@ async def test_from_nothing_to_a_first_reply_on_discord(machine: Machine) -> Non
     """docs/discord.md: if the bot is in one server, the members of that server are heard."""
     async with DiscordServer() as server:
         await server.world.set(identify_every_s=0.0)
-        machine.env |= {
-            "CLAUDIUS_DISCORD_API_URL": server.base_url,
-            "CLAUDIUS_DISCORD_GATEWAY_URL": server.gateway_url,
-        }
+        machine.env |= {"CLAUDIUS_DISCORD_API_URL": server.base_url, "CLAUDIUS_DISCORD_GATEWAY_URL": server.gateway_url}
         file = secrets(machine, DISCORD_TOKEN=BOT_TOKEN)
         ran = await run(machine, "onboard", "--yes", "--adapters", "discord", "--env-file", file, "--json")
         started = await run(machine, "daemon", "start")
@@ -136,12 +133,7 @@ async def test_a_refused_token_is_named_and_not_stored(machine: Machine) -> None
 
 def test_without_anybody_to_ask_it_says_what_is_missing(machine: Machine) -> None:
     """Non-interactive: a missing secret, an unknown network and a missing --yes each give one line and exit 2."""
-    for args in (
-        ("--yes", "--adapters", "slack"),
-        ("--yes", "--adapters", "irc"),
-        ("--yes", "--providers", "gpt"),
-        (),
-    ):
+    for args in (("--yes", "--adapters", "slack"), ("--yes", "--adapters", "irc"), ("--yes", "--providers", "gpt"), ()):
         ran = machine.run("onboard", *args)
 
         assert ran.code == 2, args

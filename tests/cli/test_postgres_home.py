@@ -230,10 +230,7 @@ def test_scale_a_server_is_copied_verified_and_restored(known: Machine, postgres
     assert "_replaced_" in again.stdout
     assert [
         (MARK in said, "rye bread" in said) for said in map(partial(words, postgres_url), schemas(postgres_url))
-    ] == [
-        (False, False),
-        (False, True),
-    ]
+    ] == [(False, False), (False, True)]
 
 
 def test_scale_two_copies_are_made_at_once(known: Machine, postgres_url: str) -> None:

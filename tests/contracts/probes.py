@@ -124,10 +124,7 @@ def farming(stream: Mapping[str, Any]) -> dict[str, Any]:
 
     Returns `{"fires", "at"}`: `at` is the index of the first burst that fires, None if none does.
     """
-    scopes = [
-        *(stream.get("scopes") or ()),
-        *(sum(map(_scope, burst)) for burst in stream.get("bursts") or ()),
-    ]
+    scopes = [*(stream.get("scopes") or ()), *(sum(map(_scope, burst)) for burst in stream.get("bursts") or ())]
     at = first_farming(scopes, list(stream.get("trust") or ()))
     return {"fires": at is not None, "at": at}
 

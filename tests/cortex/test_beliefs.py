@@ -146,8 +146,7 @@ def test_a_key_is_kebab(text: str) -> None:
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 30), st.integers(0, 300)), max_size=30),
-    st.lists(st.integers(0, 30), max_size=15),
+    st.lists(st.tuples(st.integers(0, 30), st.integers(0, 300)), max_size=30), st.lists(st.integers(0, 30), max_size=15)
 )
 def test_fr_cx_05_whatever_happens_the_set_stays_within_its_bounds(
     before: list[tuple[int, int]], proposed: list[int]

@@ -179,10 +179,7 @@ async def test_rule_04_the_first_mind_is_not_affected(
 
     without = await transcript(homes[0], voice(), OFF | quiet)
     with_it = await transcript(
-        homes[1],
-        voice(reflection),
-        ON | quiet,
-        breaks=(lambda soul: breaks(monkeypatch, soul)) if breaks else None,
+        homes[1], voice(reflection), ON | quiet, breaks=(lambda soul: breaks(monkeypatch, soul)) if breaks else None
     )
 
     if where == "hook":  # its reflection works: only the beliefs that it formed may differ

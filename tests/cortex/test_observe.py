@@ -80,26 +80,9 @@ def test_nfr_cx_02_the_document_holds_summaries_only() -> None:
 
     found = build(part, grounds, trigger="timer", soul="# S", now=NOW, budget_tokens=2000, secrets=("sk-ant-12345678",))
 
-    assert set(found.content) == {
-        "trigger",
-        "soul",
-        "previous_summary",
-        "beliefs",
-        "lessons",
-        "peers",
-        "activity",
-    }
+    assert set(found.content) == {"trigger", "soul", "previous_summary", "beliefs", "lessons", "peers", "activity"}
     (shown,) = found.content["peers"]
-    assert set(shown) == {
-        "peer_id",
-        "name",
-        "info_score",
-        "trust",
-        "trajectory",
-        "rationale",
-        "flags",
-        "timeline",
-    }
+    assert set(shown) == {"peer_id", "name", "info_score", "trust", "trajectory", "rationale", "flags", "timeline"}
     assert set(shown["timeline"][0]) == {"at", "dir", "scope", "preview"}
     text = nested_line(found.content)
     assert "sk-ant" not in text

@@ -57,10 +57,7 @@ def test_fr_cx_02_several_at_once_are_one_pass_named_after_the_first() -> None:
     The owner's manual trigger needs none of them.
     """
     everything = state(
-        promises=(promise(),),
-        farming={ANN: OPS},
-        new_peers={ANN: OPS},
-        events=[message(n) for n in range(5)],
+        promises=(promise(),), farming={ANN: OPS}, new_peers={ANN: OPS}, events=[message(n) for n in range(5)]
     )
 
     assert (*evaluate(everything, NOW + minutes(600), ALL), "manual") == TRIGGERS

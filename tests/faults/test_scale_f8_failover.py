@@ -93,11 +93,7 @@ async def until_alone(primary: Server) -> None:
 async def test_scale_f8_a_standby_is_promoted(tmp_path: Path, *, loses: bool) -> None:
     """Synchronous: no acknowledged row is lost. Asynchronous: what is heard again is not answered again."""
     settings = {"fsync": "on", "wal_level": "replica"}
-    with (
-        postgres.running(settings) as first,
-        postgres.schema(first, "f8") as url,
-        postgres.standby(first) as second,
-    ):
+    with postgres.running(settings) as first, postgres.schema(first, "f8") as url, postgres.standby(first) as second:
         if not loses:
             await asyncio.to_thread(first.set, "synchronous_standby_names", "*")
         world = World(postgres.either(first, second, url), tmp_path)

@@ -8,16 +8,7 @@ from typing import Any
 from claudius.cognition.steps import STEPS
 from claudius.home import Home, shipped
 from claudius.perception import Perception, private
-from claudius.recollection import (
-    Entry,
-    EntryType,
-    PastTurn,
-    Person,
-    ProcessState,
-    Recollection,
-    Shown,
-    UserModel,
-)
+from claudius.recollection import Entry, EntryType, PastTurn, Person, ProcessState, Recollection, Shown, UserModel
 from claudius.soul import SoulSource, SoulText
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)

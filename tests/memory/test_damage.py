@@ -194,10 +194,7 @@ async def test_records_of_an_earlier_schema_say_how_to_migrate(home: Home) -> No
 async def test_a_reader_needs_no_writer(home: Home) -> None:
     """Records open read-only without a writer, and write nothing."""
     await lived(home)
-    with (
-        closing(open_reader(home.database)) as connection,
-        pytest.raises(sqlite3.OperationalError, match="readonly"),
-    ):
+    with closing(open_reader(home.database)) as connection, pytest.raises(sqlite3.OperationalError, match="readonly"):
         connection.execute("DELETE FROM entry")
 
 

@@ -460,11 +460,7 @@ async def test_scale_no_connection_waits_for_ever(postgres_url: str) -> None:
 
         found = await one.core.write(settings)
 
-    assert found == {
-        "idle_in_transaction_session_timeout": "15s",
-        "statement_timeout": "30s",
-        "lock_timeout": "1min",
-    }
+    assert found == {"idle_in_transaction_session_timeout": "15s", "statement_timeout": "30s", "lock_timeout": "1min"}
 
 
 MUTANTS = {
@@ -484,11 +480,7 @@ MUTANTS = {
         "WITH void AS (UPDATE lane SET lease_until = '-infinity') INSERT",
         test_scale_f2_what_a_dead_worker_had_begun_is_void_at_the_taking,
     ),
-    "no lock of the soul": (
-        "BEGIN",
-        "BEGIN; SELECT 0.0::float8 AS waited_s",
-        test_scale_who_writes_is_alone,
-    ),
+    "no lock of the soul": ("BEGIN", "BEGIN; SELECT 0.0::float8 AS waited_s", test_scale_who_writes_is_alone),
 }
 """Each breaks one rule: the query that is changed, how, and the test that must fail then."""
 

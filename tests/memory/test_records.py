@@ -13,19 +13,7 @@ from claudius.memory.documents import model_path
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.memory.store import Store
 from claudius.perception import SELF, private
-from contracts.store.ground import (
-    ANA,
-    BEN,
-    DM,
-    NOW,
-    OPS,
-    Ground,
-    awake,
-    call,
-    exchange,
-    heard,
-    turn,
-)
+from contracts.store.ground import ANA, BEN, DM, NOW, OPS, Ground, awake, call, exchange, heard, turn
 
 
 @pytest.fixture

@@ -216,11 +216,7 @@ def parrot(request: Request) -> str:
     who = re.findall(r"\((rehearsal:t:\w+)\): \d+ message", request.tail)
     judged = {"peer_id": who[0], "trust": len(text) % 10, "rationale": text} if who else {}
     meant = {"operation": "create", "type": "support", "target": "loom", "horizon": "long", "description": text}
-    return repeated(
-        text,
-        intention_updates=json.dumps(meant),
-        assess_peer=json.dumps(judged),
-    )
+    return repeated(text, intention_updates=json.dumps(meant), assess_peer=json.dumps(judged))
 
 
 async def life(home: Home, place: StorePlace) -> tuple[list[tuple[str, ...]], Mapping[str, Any]]:

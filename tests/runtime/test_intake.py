@@ -230,8 +230,7 @@ async def test_a_change_that_came_before_its_message_is_in_force(
 
 
 @pytest.mark.parametrize(
-    ("kind", "is_our_own", "is_kept"),
-    [(Kind.LEAVE, True, False), (Kind.JOIN, True, True), (Kind.LEAVE, False, True)],
+    ("kind", "is_our_own", "is_kept"), [(Kind.LEAVE, True, False), (Kind.JOIN, True, True), (Kind.LEAVE, False, True)]
 )
 async def test_only_our_own_leaving_ends_how_we_take_part(
     home: Home,

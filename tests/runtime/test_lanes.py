@@ -185,11 +185,7 @@ async def test_a_message_that_ended_three_processes_is_not_thought_again(home: H
 
 @pytest.mark.parametrize(
     "poison",
-    [
-        "claudius.memory.turns.TurnStore.recall",
-        "claudius.cognition.turn.route",
-        "claudius.cognition.turn.begin",
-    ],
+    ["claudius.memory.turns.TurnStore.recall", "claudius.cognition.turn.route", "claudius.cognition.turn.begin"],
 )
 async def test_the_apology_for_it_does_nothing_that_may_have_ended_them(
     home: Home, monkeypatch: pytest.MonkeyPatch, poison: str

@@ -13,14 +13,7 @@ import pytest
 from claudius.home import Home
 from claudius.providers.scripted import Line, Scripted
 from claudius.runtime.failures import CAREFUL_S, CrashRecovery
-from claudius.runtime.process_resources import (
-    ABREAST,
-    PATIENCE_S,
-    Admission,
-    Clock,
-    Disk,
-    ProcessResources,
-)
+from claudius.runtime.process_resources import ABREAST, PATIENCE_S, Admission, Clock, Disk, ProcessResources
 from claudius.testing.alive import alive
 from driven import Machine, reply, until
 from lab.sample import NOW

@@ -68,11 +68,7 @@ SECOND = {
     ),
     "another model": (MARKED, MARKED | {"model": "other"}, 0),
     "another tool": (MARKED, MARKED | {"tools": [{"name": "t"}]}, 0),
-    "a short prefix is not cached": (
-        body(block("a" * 36, "5m")),
-        body(block("a" * 36, "5m")),
-        Counted(input_tokens=9),
-    ),
+    "a short prefix is not cached": (body(block("a" * 36, "5m")), body(block("a" * 36, "5m")), Counted(input_tokens=9)),
     "writes are counted by their ttl": (
         body(block(TAIL)),
         body(block(MORE, "5m"), block(TAIL), system=[block(LONG, "1h")]),
@@ -106,8 +102,7 @@ def test_an_entry_lives_as_long_as_its_ttl(ttl: str, later: float, read: int, ca
 
 
 @pytest.mark.parametrize(
-    ("ttls", "words"),
-    [(["5m"] * 5, "maximum of 4"), (["5m", "1h"], "must not come after"), (["2h"], "'5m' or '1h'")],
+    ("ttls", "words"), [(["5m"] * 5, "maximum of 4"), (["5m", "1h"], "must not come after"), (["2h"], "'5m' or '1h'")]
 )
 def test_wrong_breakpoints_are_refused(ttls: list[str], words: str, cache: PromptCache) -> None:
     """At most four breakpoints are accepted, the longer ttl first, and no other ttl."""

@@ -22,10 +22,7 @@ US = f"<@{BOT_USER}>"
 TAUGHT = "the Zephyr launch"
 ELSEWHERE = "200000000000000009"
 """Another guild that the soul hears."""
-BOTH: dict[str, Any] = {
-    "options": {"guilds": (GUILD, ELSEWHERE)},
-    "CLAUDIUS_DISCORD_GUILDS": f"{GUILD},{ELSEWHERE}",
-}
+BOTH: dict[str, Any] = {"options": {"guilds": (GUILD, ELSEWHERE)}, "CLAUDIUS_DISCORD_GUILDS": f"{GUILD},{ELSEWHERE}"}
 
 
 async def taught(soul: Alive, world: DiscordWorld, channel: str) -> str:

@@ -121,12 +121,7 @@ def mind_of(waiting: list[Pending], mode: object = "direct") -> Any:
 
 def waits(n: int, text: str, *, heard_at: datetime = NOW, **changes: Any) -> Pending:
     """Return what Ada said in her direct messages, as it waits."""
-    return Pending(
-        seq=n,
-        perception=perception(text, n=n, **(DIRECT | changes)),
-        turn=str(n),
-        heard_at=heard_at,
-    )
+    return Pending(seq=n, perception=perception(text, n=n, **(DIRECT | changes)), turn=str(n), heard_at=heard_at)
 
 
 async def test_what_the_clock_brings_is_answered_by_itself() -> None:

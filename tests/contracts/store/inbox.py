@@ -12,16 +12,7 @@ from claudius.errors import OverBudget, StaleTurn
 from claudius.intent import Planned
 from claudius.memory.inbox import RateLimits
 from claudius.memory.store import Store
-from claudius.perception import (
-    DeleteExtra,
-    EditExtra,
-    Following,
-    Kind,
-    MessageExtra,
-    Origin,
-    Perception,
-    ReactionExtra,
-)
+from claudius.perception import DeleteExtra, EditExtra, Following, Kind, MessageExtra, Origin, Perception, ReactionExtra
 from claudius.recollection import turn_of
 from claudius.shown import DELETED, How, Quoted
 from contracts.store.ground import (
@@ -375,10 +366,7 @@ async def _(ground: Ground) -> None:
         )
 
 
-@case(
-    "M96",
-    "a turn of the old words is refused, once; a second change waits for its end, however often it comes",
-)
+@case("M96", "a turn of the old words is refused, once; a second change waits for its end, however often it comes")
 async def _(ground: Ground) -> None:
     async with awake(ground) as store:
         pending = await taken(store, heard("one"))

@@ -154,10 +154,7 @@ async def _(ground: Ground) -> None:
         await assess(store, ANA, 1, "In the channel.", sources=(OPS_AUDIENCE,))
         for _ in range(50):
             await assess(store, ANA, -3, "In private.", sources=(private(ANA),))
-        own, channel = (
-            store.ledger.query_peer(ANA, private(ANA)),
-            store.ledger.query_peer(ANA, OPS_AUDIENCE),
-        )
+        own, channel = (store.ledger.query_peer(ANA, private(ANA)), store.ledger.query_peer(ANA, OPS_AUDIENCE))
         other = store.ledger.query_peer(ANA, private(BEN))
     assert own is not None
     assert channel is not None

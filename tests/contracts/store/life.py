@@ -4,19 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from contracts.store.ground import (
-    BEN,
-    DM,
-    NOW,
-    OPS,
-    Ground,
-    awake,
-    case,
-    exchange,
-    heard,
-    recalled,
-    thought,
-)
+from contracts.store.ground import BEN, DM, NOW, OPS, Ground, awake, case, exchange, heard, recalled, thought
 
 
 @case("M12", "a fresh start names every conversation with something unfinished, oldest first")

@@ -8,19 +8,7 @@ from claudius.memory.ranking import asked_for
 from claudius.memory.store import Store
 from claudius.perception import Perception
 from claudius.recollection import Moment
-from contracts.store.ground import (
-    ANA,
-    BEN,
-    NOW,
-    OPS,
-    Ground,
-    awake,
-    case,
-    exchange,
-    heard,
-    recalled,
-    thought,
-)
+from contracts.store.ground import ANA, BEN, NOW, OPS, Ground, awake, case, exchange, heard, recalled, thought
 
 
 def moment(perception: Perception, text: str) -> Moment:

@@ -144,11 +144,7 @@ async def _(ground: Ground) -> None:
         moved, here = await store.people.known_of(ANA, NOW), store.people.known_in(PLACES["#ops"])
         speakers = [(await recalled(store, PLACES[place])).speaker for place in ("DM Ana", "#ops")]
     assert (alone.name, aloud.name) == ("Annabel", "Ana")
-    assert [(one.id, one.text) for one in alone.facts] == [
-        ("f2", "Lives in Leeds"),
-        ("f1", "Annabel"),
-        ("f1", "Vegan"),
-    ]
+    assert [(one.id, one.text) for one in alone.facts] == [("f2", "Lives in Leeds"), ("f1", "Annabel"), ("f1", "Vegan")]
     assert [(one.id, one.text) for one in aloud.facts] == [("f1", "Vegan")]
     assert ([one.what for one in alone.plans], aloud.plans) == (["water the fern"], ())
     assert (alone.mood, aloud.mood, moved.mood, here.mood) == ("", "", "sardonic", "")

@@ -13,20 +13,7 @@ from claudius.intent import Planned, Schedule
 from claudius.memory.plans import MOST_OPEN, book_plan
 from claudius.memory.store import Store
 from claudius.perception import Kind, Origin, internal, private
-from contracts.store.ground import (
-    ANA,
-    BEN,
-    DM,
-    NOW,
-    Ground,
-    awake,
-    case,
-    exchange,
-    heard,
-    recalled,
-    thought,
-    turn,
-)
+from contracts.store.ground import ANA, BEN, DM, NOW, Ground, awake, case, exchange, heard, recalled, thought, turn
 
 HOUR = timedelta(hours=1)
 

@@ -15,20 +15,7 @@ from claudius.psyche.personality import Kernel
 from claudius.psyche.state import Axes, Stimulus
 from claudius.psyche_types import Appraisal, Arc, Psyche
 from claudius.recollection import Recollection
-from contracts.store.ground import (
-    ANA,
-    BEN,
-    DM,
-    NOW,
-    OPS,
-    Ground,
-    awake,
-    case,
-    exchange,
-    heard,
-    recalled,
-    thought,
-)
+from contracts.store.ground import ANA, BEN, DM, NOW, OPS, Ground, awake, case, exchange, heard, recalled, thought
 
 FEELING = RecallLimits(ttl_hours=72, psyche=True)
 

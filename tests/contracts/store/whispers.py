@@ -10,19 +10,7 @@ from msgspec.structs import replace
 from claudius.memory.recall import RecallLimits
 from claudius.memory.whispers import Whisper
 from claudius.perception import SELF, private
-from contracts.store.ground import (
-    ANA,
-    BEN,
-    DM,
-    NOW,
-    Ground,
-    awake,
-    case,
-    heard,
-    recalled,
-    taken,
-    thought,
-)
+from contracts.store.ground import ANA, BEN, DM, NOW, Ground, awake, case, heard, recalled, taken, thought
 
 MODES = {"kothar": "whisper"}
 LISTENING = RecallLimits(ttl_hours=72, daimons=MODES)

@@ -124,11 +124,7 @@ class Stream:
                 yield from [one for one in events if b'"finish_reason":null' in one] if is_chat else events[:-2]
             case "bad_json" | "deep_json":
                 broken = "[" * 100_000 if reply.fault == "deep_json" else '{"type": "content_block_delta", "ind'
-                yield from (
-                    *events[:middle],
-                    self._event(broken),
-                    *events[middle + 1 :],
-                )
+                yield from (*events[:middle], self._event(broken), *events[middle + 1 :])
             case "error_event":
                 yield from (*events[:middle], self._event(json.dumps(self._error()), "error"))
             case "huge" | "huge_line":

@@ -204,10 +204,7 @@ def apologies_recalled_for() -> Iterator[None]:
         await mind.store.turns.recall(pending, nonce=mind.nonce(), now=mind.clock(), limits=limits)
         return await _apologised(pending, mind, kind)
 
-    with (
-        patch("claudius.runtime.lanes.apologise", apologise),
-        patch.object(InboxStore, "give_up", InboxStore.withdraw),
-    ):
+    with patch("claudius.runtime.lanes.apologise", apologise), patch.object(InboxStore, "give_up", InboxStore.withdraw):
         yield
 
 

@@ -203,10 +203,7 @@ class Town(Struct):
         """Tell what was said, seen and written by hand, for the oracle; `head` is what the history shows."""
         posted = [
             Posted(
-                key=one.key,
-                conversation=one.conversation,
-                position=one.position,
-                may_be_unheard=one.key in self.gone,
+                key=one.key, conversation=one.conversation, position=one.position, may_be_unheard=one.key in self.gone
             )
             for one in self.said
         ]

@@ -7,16 +7,7 @@ from typing import Any
 from lab.loopback.discord.asking import Asking
 from lab.loopback.discord.rules import Refused, invalid, may, need
 from lab.loopback.discord.settings import Settings
-from lab.loopback.discord.state import (
-    BOT_USER,
-    EPHEMERAL,
-    REPLY,
-    SUPPRESS_EMBEDS,
-    Channel,
-    File,
-    Message,
-    Space,
-)
+from lab.loopback.discord.state import BOT_USER, EPHEMERAL, REPLY, SUPPRESS_EMBEDS, Channel, File, Message, Space
 
 NONCE_CHARS = 25
 SILENT = 1 << 12

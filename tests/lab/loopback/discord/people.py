@@ -8,14 +8,7 @@ from typing import Any
 
 from lab.loopback.discord import events
 from lab.loopback.discord.service import Service
-from lab.loopback.discord.state import (
-    BOT_USER,
-    REPLY,
-    Channel,
-    File,
-    Member,
-    Message,
-)
+from lab.loopback.discord.state import BOT_USER, REPLY, Channel, File, Member, Message
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,4 @@ def _enter(asking: Asking, kind: Any, one: Interaction, message: Message) -> Non
     )
 
 
-ROUTES: Mapping[str, Any] = {
-    "create_interaction_response": respond,
-    "create_followup_message": follow_up,
-}
+ROUTES: Mapping[str, Any] = {"create_interaction_response": respond, "create_followup_message": follow_up}

@@ -11,14 +11,7 @@ from typing import Any
 
 from lab.loopback.slack.lookup import channel_of, own_message
 from lab.loopback.slack.records import Call
-from lab.loopback.slack.rules import (
-    MARKDOWN_CHARS,
-    MAX_BLOCKS,
-    SECTION_CHARS,
-    TEXT_CHARS,
-    Arguments,
-    Refused,
-)
+from lab.loopback.slack.rules import MARKDOWN_CHARS, MAX_BLOCKS, SECTION_CHARS, TEXT_CHARS, Arguments, Refused
 from lab.loopback.slack.service import Service
 from lab.loopback.slack.shapes import message_json
 from lab.loopback.slack.state import BOT, BOT_TOKEN, BOT_USER, Channel, Message

@@ -59,12 +59,7 @@ METHODS: Mapping[str, Rule] = {
     "views.publish": _rule("", 4, "user_id view"),
 }
 
-HISTORY_SCOPE = {
-    "channel": "channels:history",
-    "group": "groups:history",
-    "im": "im:history",
-    "mpim": "mpim:history",
-}
+HISTORY_SCOPE = {"channel": "channels:history", "group": "groups:history", "im": "im:history", "mpim": "mpim:history"}
 READ_SCOPE = {"channel": "channels:read", "group": "groups:read", "im": "im:read", "mpim": "mpim:read"}
 
 EVENT_SCOPE: Mapping[str, str] = {

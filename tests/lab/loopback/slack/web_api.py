@@ -20,11 +20,7 @@ from lab.loopback.slack.state import Token
 
 Method = Callable[[Service, Arguments, Call], dict[str, Any]]
 
-HANDLERS: Mapping[str, Method] = {
-    **methods_app.METHODS,
-    **methods_chat.METHODS,
-    **methods_read.METHODS,
-}
+HANDLERS: Mapping[str, Method] = {**methods_app.METHODS, **methods_chat.METHODS, **methods_read.METHODS}
 
 _AS_JSON = frozenset({"blocks", "attachments", "metadata", "chunks", "view", "loading_messages"})
 """What stands as JSON inside a form. Source: docs.slack.dev/apis/web-api, "URL-encoded"."""
