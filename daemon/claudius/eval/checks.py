@@ -60,32 +60,12 @@ def _checked(asked: Checks, seen: SceneEvents, number: int) -> Iterator[Result]:
             yield Result(step=number, check=name, ok=not wrong, detail=wrong)
 
 
-def said(wanted: Words, seen: SceneEvents) -> str:
-    """Return the first pattern that does not occur in what was said. Pure."""
-    return _first_missing(several(wanted), _spoken(seen))
-
-
-def never_said(wanted: Words, seen: SceneEvents) -> str:
-    """Return the first pattern that occurs in what was said. Pure."""
-    return _first_found(several(wanted), _spoken(seen))
-
-
 def spoken_by(wanted: Words, seen: SceneEvents) -> str:
     """Return a rung from which something was said and which is not among these. Pure."""
     others = [rung for rung in seen.rungs if rung not in several(wanted)]
     if others:
         return f"spoken by {others[0]}"
     return "" if seen.rungs else "nothing was said"
-
-
-def in_prompt(wanted: Words, seen: SceneEvents) -> str:
-    """Return the first pattern that the model was not shown. Pure."""
-    return _first_missing(several(wanted), "\n".join(seen.prompts))
-
-
-def never_in_prompt(wanted: Words, seen: SceneEvents) -> str:
-    """Return the first pattern that the model was shown. Pure."""
-    return _first_found(several(wanted), "\n".join(seen.prompts))
 
 
 def leaks(wanted: Words, seen: SceneEvents) -> str:
@@ -106,35 +86,11 @@ def state(wanted: Mapping[str, str], seen: SceneEvents) -> str:
     return ""
 
 
-def calls(wanted: tuple[int, int], seen: SceneEvents) -> str:
-    """Return how often the model was asked, if that is outside these limits. Pure."""
-    made = len(seen.prompts)
-    return "" if wanted[0] <= made <= wanted[1] else f"{made} calls"
-
-
 def at(wanted: tuple[str, ...], seen: SceneEvents) -> str:
     """Return when and where it spoke, if not exactly then. Pure."""
     spoke = [f"{post.at} {post.room}" for post in seen.posts]
     fits = len(spoke) == len(wanted) and all(re.fullmatch(*one) for one in zip(wanted, spoke, strict=True))
     return "" if fits else f"it spoke at {', '.join(spoke) or 'no time'}"
-
-
-def acts(wanted: str, seen: SceneEvents) -> str:
-    """Return what was done beyond the words, if not exactly this. Pure."""
-    done = ", ".join(seen.acts) or "none"
-    return "" if re.fullmatch(wanted, done) else f"it did: {done}"
-
-
-def due(wanted: str, seen: SceneEvents) -> str:
-    """Return for when plans were made, if not exactly for then. Pure."""
-    made = ", ".join(seen.due) or "no time"
-    return "" if re.fullmatch(wanted, made) else f"it planned for {made}"
-
-
-def uses(wanted: str, seen: SceneEvents) -> str:
-    """Return which tools were asked for, if not exactly these. Pure."""
-    asked = ", ".join(seen.tools) or "none"
-    return "" if re.fullmatch(wanted, asked) else f"it asked for {asked}"
 
 
 def style(wanted: bool, seen: SceneEvents) -> str:  # noqa: FBT001 - every check has the same form
@@ -156,18 +112,18 @@ def style(wanted: bool, seen: SceneEvents) -> str:  # noqa: FBT001 - every check
 
 
 CHECKS: dict[str, Callable[..., str]] = {
-    "said": said,
-    "never_said": never_said,
+    "said": lambda wanted, seen: _first_missing(wanted, _spoken(seen)),
+    "never_said": lambda wanted, seen: _first_found(wanted, _spoken(seen)),
     "spoken_by": spoken_by,
-    "in_prompt": in_prompt,
-    "never_in_prompt": never_in_prompt,
+    "in_prompt": lambda wanted, seen: _first_missing(wanted, "\n".join(seen.prompts)),
+    "never_in_prompt": lambda wanted, seen: _first_found(wanted, "\n".join(seen.prompts)),
     "leaks": leaks,
     "state": state,
-    "calls": calls,
+    "calls": lambda wanted, seen: "" if wanted[0] <= len(seen.prompts) <= wanted[1] else f"{len(seen.prompts)} calls",
     "at": at,
-    "acts": acts,
-    "due": due,
-    "uses": uses,
+    "acts": lambda wanted, seen: _unlike(wanted, ", ".join(seen.acts) or "none", "it did:"),
+    "due": lambda wanted, seen: _unlike(wanted, ", ".join(seen.due) or "no time", "it planned for"),
+    "uses": lambda wanted, seen: _unlike(wanted, ", ".join(seen.tools) or "none", "it asked for"),
     "style": style,
 }
 """Every counted check, in the order in which they are made."""
@@ -246,9 +202,13 @@ def _spoken(seen: SceneEvents) -> str:
     return "\n".join(post.text for post in seen.posts)
 
 
-def _first_missing(patterns: Iterable[str], text: str) -> str:
-    return next((f"{one!r} is missing" for one in patterns if not re.search(one, text, re.IGNORECASE)), "")
+def _unlike(wanted: str, happened: str, what: str) -> str:
+    return "" if re.fullmatch(wanted, happened) else f"{what} {happened}"
 
 
-def _first_found(patterns: Iterable[str], text: str) -> str:
-    return next((f"{one!r} is there" for one in patterns if re.search(one, text, re.IGNORECASE)), "")
+def _first_missing(patterns: Words, text: str) -> str:
+    return next((f"{one!r} is missing" for one in several(patterns) if not re.search(one, text, re.IGNORECASE)), "")
+
+
+def _first_found(patterns: Words, text: str) -> str:
+    return next((f"{one!r} is there" for one in several(patterns) if re.search(one, text, re.IGNORECASE)), "")

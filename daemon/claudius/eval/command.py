@@ -33,6 +33,8 @@ JUDGED = Usage(input_tokens=600, output_tokens=10)
 """What one turn and one question to a judge take, for the estimate."""
 LOCAL = frozenset({"", "localhost", "127.0.0.1", "::1"})
 FREE = frozenset({"rehearsal", "scripted"})
+WHOSE_MODEL = {"anthropic_api": "anthropic", "agent_sdk": "claude", "claude_cli": "claude"}
+"""The section of the settings that names a provider's model; `openai` for the others."""
 
 
 class EvalRequest(Struct, frozen=True, kw_only=True):
@@ -175,15 +177,9 @@ def with_model(loaded: Loaded, name: str, model: str) -> Loaded:
     """Return the settings with another model for one provider. Pure."""
     if not model:
         return loaded
-    config = loaded.config
-    match name:
-        case "anthropic_api":
-            config = replace(config, anthropic=replace(config.anthropic, model=model))
-        case "agent_sdk" | "claude_cli":
-            config = replace(config, claude=replace(config.claude, model=model))
-        case _:
-            config = replace(config, openai=replace(config.openai, model=model))
-    return replace(loaded, config=config)
+    section = WHOSE_MODEL.get(name, "openai")
+    theirs = replace(getattr(loaded.config, section), model=model)
+    return replace(loaded, config=replace(loaded.config, **{section: theirs}))
 
 
 def _voice(name: str, loaded: Loaded, home: Home) -> tuple[Chain, Price]:
