@@ -73,7 +73,7 @@ async def told(home: Home, channels: int, perception: Perception) -> list[str]:
         with store.core.snapshot() as db:
             db.connection.set_trace_callback(statements.append)
         found = await store.turns.recall(pending, nonce="n", now=NOW, limits=RecallLimits(ttl_hours=72))
-        assert len(found.audiences) >= channels
+        assert found.audiences.count("shared:") >= channels
         await store.moments.remember(perception, {"walnut": 1.0}, found)
         with store.core.snapshot() as db:
             db.connection.set_trace_callback(None)

@@ -17,7 +17,7 @@ from msgspec.structs import asdict
 
 from claudius.errors import StoreCorrupt, StoreError, StoreTooNew
 from claudius.intent import Intent
-from claudius.memory.database import Core, Database, Decoding, Row, dump, entry_of, parse
+from claudius.memory.database import Core, Database, Decoding, Row, dump, entry_of, parse, parse_strings
 from claudius.memory.ranking import TEXT_CHARS, Beside, Found, begins_alike, is_alike, rarest, rarity
 from claudius.memory.seeing import Seeing, canonical
 from claudius.perception import Perception
@@ -79,7 +79,7 @@ class MomentStore:
         """
         with self._core.snapshot() as db:
             seeing = Seeing(db, perception, known=here)
-            audiences = db.values("vector_audiences") if seeing.sees_all else seeing.audiences()
+            audiences = db.values("vector_audiences") if seeing.sees_all else parse_strings(seeing.audiences())
             asked = dump({audience: known.get(audience, 0) for audience in audiences})
             rows = db.all("vectors_held", known=asked, embedder=embedder)
             return [Held(row["audience"], row["known"], row["last"] or 0) for row in rows]
@@ -153,9 +153,7 @@ def find_moments(
     """
     seeing = Seeing(db, perception, known=here)
     numbers = (
-        db.all("moment_audiences_all")
-        if seeing.sees_all
-        else db.all("moment_audiences", audiences=dump(seeing.audiences()))
+        db.all("moment_audiences_all") if seeing.sees_all else db.all("moment_audiences", audiences=seeing.audiences())
     )
     kept: dict[str, int] = {str(row["number"]): row["kept"] for row in numbers}
     total = sum(kept.values())

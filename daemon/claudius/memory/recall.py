@@ -123,7 +123,7 @@ def recall(
         known=known,
         ended=ended,
         matters=matters,
-        audiences=() if seeing.sees_all else tuple(seeing.audiences()),
+        audiences="" if seeing.sees_all else seeing.audiences(),
     )
 
 
@@ -226,7 +226,7 @@ def state_of(db: Database, seeing: Seeing) -> tuple[StateValue, ...]:
     if seeing.sees_all:
         rows = db.all("state_of_keys", keys=dump(list(STATE_DEFAULTS)))
     else:
-        rows = db.all("state_of_audiences", audiences=dump(seeing.audiences()))
+        rows = db.all("state_of_audiences", audiences=seeing.audiences())
     newest = {row["key"]: row for row in sorted(rows, key=itemgetter("id"))}
     found = []
     for key, default in STATE_DEFAULTS.items():

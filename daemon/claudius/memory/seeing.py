@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from claudius.memory.database import Database, Row, dump, parse_strings
+from claudius.memory.database import Database, Row, dump
 from claudius.perception import (
     SELF,
     Perception,
@@ -41,8 +41,8 @@ class Seeing:
         """
         self._db, self._own_only = db, own_only
         self._members: dict[str, frozenset[str] | None] = {}
-        self._audiences: Sequence[str] | None = (known and known.audiences) or None
-        self._verdicts: dict[str, bool] = dict.fromkeys(self._audiences or (), True)
+        self._audiences = known.audiences if known else ""
+        self._verdicts: dict[str, bool] = {}
         self._canonical: dict[str, str] = {}
         self._ids: dict[str, list[str]] = {}
         if known and known.speaker:
@@ -85,7 +85,7 @@ class Seeing:
         return self.sees_all or all(map(self._may, sources))
 
     def _may(self, source: str) -> bool:
-        if source in (SELF, self.audience):
+        if source in (SELF, self.audience) or dump(source) in self._audiences:
             return True
         if source not in self._verdicts:
             self._learn(self.audience)
@@ -93,23 +93,22 @@ class Seeing:
             self._verdicts[source] = may_show((source,), self.audience, self._members)
         return self._verdicts[source]
 
-    def audiences(self) -> Sequence[str]:
-        """Return every audience whose learning may be shown here by the rule: what all of those present can see."""
-        if self._audiences is None:
+    def audiences(self) -> str:
+        """Return, as JSON, every audience whose learning may be shown here by the rule: what all who are present see."""
+        if not self._audiences:
             self._learn(self.audience)
             present = members_of(self.audience, self._members) or frozenset()
             ids = self.ids(min(present)) if present else ()
-            seen = self._seen_by(present, ids) if present else ()
-            shown = [one for one in (SELF, self.audience, *map(private, ids)) if self.may((one,))]
-            self._audiences = list(dict.fromkeys(shown if self._own_only else (*shown, *seen)))
-            self._verdicts |= dict.fromkeys(self._audiences, True)
+            own = dump([one for one in (SELF, self.audience, *map(private, ids)) if self.may((one,))])
+            seen = self._seen_by(present, ids) if present and not self._own_only else "[]"
+            self._audiences = f"{own[:-1]},{seen[1:]}" if seen != "[]" else own
         return self._audiences
 
-    def _seen_by(self, present: frozenset[str], ids: Sequence[str]) -> Sequence[str]:
+    def _seen_by(self, present: frozenset[str], ids: Sequence[str]) -> str:
         """Return the shared audiences that all those present can see; `ids` are one of them."""
         if self.audience.startswith(private("")):  # one person, so it is enough to be on a list, however short
-            return parse_strings(self._db.value("audiences_of_one", ids=dump(list(ids))))
-        return parse_strings(self._db.value("audiences_of_all", ids=dump(list(ids)), present=dump(sorted(present))))
+            return str(self._db.value("audiences_of_one", ids=dump(list(ids))))
+        return str(self._db.value("audiences_of_all", ids=dump(list(ids)), present=dump(sorted(present))))
 
     def _hearing(self, perception: Perception) -> str:
         conversation, carried = perception.conversation, perception.audience

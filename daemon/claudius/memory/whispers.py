@@ -135,7 +135,7 @@ class WhisperStore:
             conversation, audience = newest["conversation"], newest["audience"]
             thought = db.value("monologue_of", conversation=conversation, number=newest["number"])
             seeing = Seeing(db, _listener(conversation, audience, instant(newest["at"])))
-            rows = db.all("state_of_audiences", audiences=dump(seeing.audiences()))
+            rows = db.all("state_of_audiences", audiences=seeing.audiences())
             state = {row["key"]: row["value"] for row in sorted(rows, key=itemgetter("id"))}
         return DaimonScene(
             conversation=conversation,

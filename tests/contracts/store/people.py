@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from claudius.acts import FactKnown
 from claudius.errors import StaleTurn, StoreError
 from claudius.intent import WHAT, ModelVersion, Planned, Schedule, StateChange
+from claudius.memory.database import parse_strings
 from claudius.memory.store import Store
 from claudius.perception import SELF, Kind, Origin, Perception, private, shared
 from claudius.recollection import Shown, Summary
@@ -321,10 +322,9 @@ async def _(ground: Ground) -> None:
         await _know(store)
         for place in ("DM Ana", "DM Ben", "#ext"):
             await store.documents.set_model(ANA, _audience(place), "text", "note", "owner", NOW)
-        found = await recalled(store, PLACES["#ops"])
-        of_ana = await recalled(store, PLACES["DM Ana"])
-    assert set(found.audiences) == {SELF, _audience("#ops"), _audience("#all"), _audience("#ext")}
-    assert set(of_ana.audiences) == {private(ANA), *found.audiences}
+        found, of_ana = [parse_strings((await recalled(store, PLACES[at])).audiences) for at in ("#ops", "DM Ana")]
+    assert set(found) == {SELF, _audience("#ops"), _audience("#all"), _audience("#ext")}
+    assert set(of_ana) == {private(ANA), *found}
 
 
 @case("M82", "a person's portraits are not another's, whatever their names")
