@@ -142,6 +142,8 @@ class Gateway(discord.Client):
         if event == "READY":
             self.is_told = True
         try:
+            if isinstance(facts, Mapping) and (poll := facts.get("poll")) and not poll.get("expiry"):
+                facts = {**facts, "poll": poll | {"expiry": facts["timestamp"]}}  # the library wants an end
             parse(facts)
         except MISREAD as error:
             has_words = isinstance(facts, Mapping) and {"id", "channel_id", "content"} <= facts.keys()
