@@ -95,15 +95,13 @@ class Records:
 
     def waits_since(self) -> Mapping[str, datetime]:
         """Return since when the oldest unfinished row waits, by queue: `inbox`, `outbox`; an empty queue has no key."""
-        with self._snapshot() as db:
-            rows = db.dicts("waits_since")
+        rows = self._look("waits_since")
         with Decoding("inbox"):
             return {row["queue"]: datetime.fromisoformat(row["at"]) for row in rows if row["at"]}
 
     def conversations(self) -> Sequence[Mapping[str, Any]]:
         """Return all conversations, latest first."""
-        with self._snapshot() as db:
-            return db.dicts("conversations")
+        return self._look("conversations")
 
     def conversation(self, conversation: str) -> Mapping[str, Any] | None:
         """Return one conversation with its entries, oldest first."""
@@ -158,8 +156,7 @@ class Records:
 
     def turns_between(self, begin: datetime, end: datetime) -> Sequence[Mapping[str, Any]]:
         """Return the turns between two instants: `turn conversation process preview`."""
-        with self._snapshot() as db:
-            return db.dicts("turns_between", begin=stamp(begin), end=stamp(end))
+        return self._look("turns_between", begin=stamp(begin), end=stamp(end))
 
     def newest_turns(self, most: int) -> Sequence[str]:
         """Return the newest turns whose record is kept, newest first."""
@@ -168,13 +165,11 @@ class Records:
 
     def positions(self) -> Sequence[Mapping[str, Any]]:
         """Return each conversation's position: `{"conversation", "process", "previous_process", …}`, by process."""
-        with self._snapshot() as db:
-            return db.dicts("positions")
+        return self._look("positions")
 
     def plans(self) -> Sequence[Mapping[str, Any]]:
         """Return the soul's pending plans, soonest first, those that are due and wait, and those that lapsed."""
-        with self._snapshot() as db:
-            rows = db.dicts("plans_shown")
+        rows = self._look("plans_shown")
         with Decoding("due"):
             return [row | {"params": parse(row["params"])} for row in rows]
 
@@ -305,8 +300,7 @@ class Records:
 
     def audit(self, since: str, most: int) -> Sequence[Mapping[str, Any]]:
         """Return the newest acts since a time (RFC 3339 UTC; empty = ever), oldest first: `at who act target from`."""
-        with self._snapshot() as db:
-            rows = db.dicts("audit_shown", since=since, most=most)
+        rows = self._look("audit_shown", since=since, most=most)
         return [
             {name: row[name] for name in ("at", "who", "act", "target")} | {"from": row["origin"]} for row in rows[::-1]
         ]
@@ -318,8 +312,7 @@ class Records:
 
     def jobs(self) -> Sequence[Mapping[str, Any]]:
         """Return the scheduler's jobs, soonest first: `{"job", "next_due", "started_at", "ended_at", …}`."""
-        with self._snapshot() as db:
-            return db.dicts("jobs_shown")
+        return self._look("jobs_shown")
 
     def calls(self, most: int) -> Sequence[Mapping[str, Any]]:
         """Return the last calls of tools, newest first, without their results."""
@@ -346,8 +339,7 @@ class Records:
 
     def grants(self, now: datetime) -> Sequence[Mapping[str, Any]]:
         """Return the consents that are in force, oldest first."""
-        with self._snapshot() as db:
-            rows = db.dicts("grants_shown", now=stamp(now))
+        rows = self._look("grants_shown", now=stamp(now))
         return [{name: row[name] for name in row if name not in ("pin", "revoked_at")} for row in rows]
 
     def daimons(self) -> Sequence[Mapping[str, Any]]:
@@ -424,8 +416,7 @@ class Records:
 
     def dead(self) -> Sequence[Mapping[str, Any]]:
         """Return dead rows: `{"what": "heard" or "said", "key", "turn", "reason", "at"}`, latest first."""
-        with self._snapshot() as db:
-            rows = db.dicts("dead")
+        rows = self._look("dead")
         failures = [KeptFailure.read(row["reason"]) for row in rows]
         return [row | {"reason": kept.failure.line} if kept else row for row, kept in zip(rows, failures, strict=True)]
 
@@ -470,13 +461,11 @@ class Records:
 
     def evidence(self, ids: Sequence[int]) -> Sequence[Mapping[str, Any]]:
         """Return lines of the ledger by their ids, oldest first; one that was erased is missing."""
-        with self._snapshot() as db:
-            return db.dicts("interactions_shown", ids=dump(list(ids)))
+        return self._look("interactions_shown", ids=dump(list(ids)))
 
     def whispers(self, most: int) -> Sequence[Mapping[str, Any]]:
         """Return the newest whispers, newest first, each with what became of it."""
-        with self._snapshot() as db:
-            rows = db.dicts("whispers_told", most=most)
+        rows = self._look("whispers_told", most=most)
         with Decoding("whisper"):
             return [row | {"sources": parse(row["sources"])} for row in rows]
 
@@ -539,6 +528,10 @@ class Records:
     @abstractmethod
     def marks(self, seen: int) -> tuple[int, str]:
         """Return the file's version, and what has changed with it: an opaque mark, empty if the version is `seen`."""
+
+    def _look(self, query: str, **values: Any) -> list[dict[str, Any]]:
+        with self._snapshot() as db:
+            return db.dicts(query, **values)
 
     @contextmanager
     def _snapshot(self) -> Iterator[Database]:
