@@ -118,12 +118,14 @@ class EditExtra(MessageExtra, frozen=True, kw_only=True, omit_defaults=True):
     """What an edit carries: the message in its present form."""
 
     of: str = ""  # the key of that message
+    since: datetime | None = None  # when it was said
 
 
 class DeleteExtra(Extra, frozen=True, kw_only=True, omit_defaults=True):
     """What a deletion carries."""
 
     of: str = ""  # the key of that message
+    since: datetime | None = None  # when it was said
 
 
 class ReactionExtra(Extra, frozen=True, kw_only=True, omit_defaults=True):
@@ -348,7 +350,7 @@ def edited(message: Perception, at: datetime, position: str) -> Perception:
         owes=False,
         at=at,
         position=position,
-        extra=EditExtra(**{**asdict(message.extra), "of": message.key}),
+        extra=EditExtra(**{**asdict(message.extra), "of": message.key, "since": message.at}),
     )
 
 

@@ -61,6 +61,10 @@ WHERE (state = 'pending' OR state = 'taken' OR state = 'thought') AND state <> '
 SELECT turn FROM inbox
 WHERE (state = 'pending' OR state = 'taken' OR state = 'thought') AND state <> 'pending' AND kind <> 'command' AND kind <> 'tick';
 
+-- name: turns_since
+SELECT 1 AS is_any FROM turn WHERE at >= :at
+  AND (:is_everywhere = 1 OR (conversation >= :channel || ':' AND conversation < :channel || ';')) LIMIT 1;
+
 -- name: unsaid_put
 INSERT INTO unsaid (person, change) VALUES (:person, :change);
 
@@ -371,6 +375,9 @@ SELECT conversation, receipt, coalesce(sent_at, '') AS at FROM outbox WHERE turn
 UPDATE turn_record SET flags = '[]', attention = '{}', changes = '{}', thoughts = '[]', snapshot = :erased, kept = :kept
 WHERE id = :record;
 
+-- name: record_reduced
+UPDATE turn_record SET kept = :kept WHERE id = :record;
+
 -- name: record_kept
 SELECT kept FROM turn_record WHERE id = :record;
 
@@ -392,6 +399,9 @@ DELETE FROM outbox WHERE turn = :turn;
 
 -- name: erase_turn_unsent
 DELETE FROM outbox WHERE turn = :turn AND state <> 'sent';
+
+-- name: own_moments_let_go
+DELETE FROM moment WHERE conversation = :conversation AND turn = :turn AND is_own = 1;
 
 -- name: turn_said_blanked
 UPDATE outbox SET body = '', receipts = '[]' WHERE turn = :turn AND state = 'sent';

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import AsyncExitStack, closing
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from claudius.cognition.prompt.assembly import prompt_sha256
 from claudius.cognition.prompt.snapshot import rebuild
 from claudius.errors import TooLong
 from claudius.home import Home
+from claudius.memory.search import plain
 from claudius.provider import Request
 from claudius.providers.scripted import DEFAULT, Line, Reply, Scripted
 from claudius.runtime import thread_backfill
@@ -62,9 +63,20 @@ def last(voice: Scripted) -> str:
 
 def texts(home: Home) -> str:
     """Return everything that is kept as text: what was heard, working memory, moments, state and portraits."""
+    tables = ("SELECT payload FROM inbox", "SELECT content FROM entry", "SELECT text FROM moment")
+    return "\n".join(str(row) for sql in tables for row in query(home, sql))
+
+
+def query(home: Home, sql: str) -> list[tuple[Any, ...]]:
+    """Return the rows of a query."""
     with closing(sqlite3.connect(f"file:{home.database}?mode=ro", uri=True)) as kept:
-        tables = ("SELECT payload FROM inbox", "SELECT content FROM entry", "SELECT text FROM moment")
-        return "\n".join(str(row) for sql in tables for row in kept.execute(sql))
+        return kept.execute(sql).fetchall()
+
+
+def kept(home: Home) -> str:
+    """Return everything that is kept as text, and the records of turns."""
+    records = [plain(row) or b"" for (row,) in query(home, "SELECT kept FROM turn_record")]
+    return texts(home) + str(records) + str(query(home, "SELECT body FROM outbox"))
 
 
 async def test_the_last_lines_are_shown_in_one_turn_and_kept_nowhere(side: Side, home: Home) -> None:
@@ -96,8 +108,7 @@ async def test_the_last_lines_are_shown_in_one_turn_and_kept_nowhere(side: Side,
 
 def turns_of(home: Home) -> list[str]:
     """Return the turns that asked a model."""
-    with closing(sqlite3.connect(f"file:{home.database}?mode=ro", uri=True)) as kept:
-        return [turn for (turn,) in kept.execute("SELECT DISTINCT turn FROM step WHERE purpose = 'turn' ORDER BY turn")]
+    return [turn for (turn,) in query(home, "SELECT DISTINCT turn FROM step WHERE purpose = 'turn' ORDER BY turn")]
 
 
 async def test_a_forward_is_shown_once_and_kept_nowhere(side: Side, home: Home) -> None:
@@ -335,6 +346,46 @@ async def test_what_was_shown_of_a_person_is_forgotten_with_them(side: Side, hom
     assert receipt["verified"] is True
     assert "zirconhat" not in last(voice)
     assert [one for one in left if "zirconhat" in one] == []
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+@pytest.mark.parametrize("place", ["above", "answered"])
+async def test_what_was_shown_of_a_message_goes_with_it(
+    side: Side, home: Home, place: str, *, is_restarted: bool
+) -> None:
+    """Nobody heard it: what the soul thought and wrote of it goes all the same, also after a restart; the rest stays."""
+    said = (
+        "<internal_monologue>Ben wears a zirconhat.</internal_monologue>"
+        "<external_dialogue>A zirconhat.</external_dialogue>"
+    )
+    voice = Scripted([said], default=DEFAULT)
+    async with AsyncExitStack() as lives:
+        soul = await lives.enter_async_context(side.wake(home, voice))
+        post = await side.stage.say(CHANNEL, "I wear a zirconhat", by=BEN)
+        if place == "answered" and isinstance(side.stage, DiscordStage):
+            await side.stage.world.say(
+                on_discord.CHANNEL, on_discord.ANA, f"<@{on_discord.BOT_USER}> who?", reply_to=post
+            )
+        else:
+            await side.stage.say(CHANNEL, "who does?", calls=True)
+        await side.stage.until_visible(1)
+        await soul.idle()
+        before = kept(home)
+        if is_restarted:
+            await lives.aclose()
+            soul = await lives.enter_async_context(side.wake(home, voice))
+        await side.stage.delete(CHANNEL, [post])
+        await side.stage.until_told()
+        await until(lambda: "zirconhat" not in kept(home))
+        await soul.idle()
+        await side.stage.say(DM, "hello")
+        await side.stage.until_visible(2)
+        await soul.idle()
+        asked = [step for (step,) in query(home, "SELECT content FROM entry WHERE person IS NOT NULL")]
+
+    assert "zirconhat" in before
+    assert "zirconhat" not in last(voice)
+    assert len(asked) == 2
 
 
 @pytest.mark.parametrize("author", [BEN_ON_SLACK, ""])

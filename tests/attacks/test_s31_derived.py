@@ -618,6 +618,7 @@ async def test_s31_words_that_one_message_no_longer_holds_are_gone(
 
     assert before
     assert held == []
+    assert url or b"pileps" not in home.database.read_bytes()  # nor in the index of moments
     assert [one for one in prompts if "epilepsy" in one.casefold()] == []
     assert kept
     assert right.pop("lacks", ["epilepsy"]) == ["epilepsy"]
@@ -628,25 +629,44 @@ async def test_s31_words_that_one_message_no_longer_holds_are_gone(
     assert right == {}
 
 
+SHOWN = (
+    "above, edited",
+    "above, deleted",
+    "unheard above, edited",
+    "unheard above, deleted",
+    "unheard forward, deleted",
+)
+
+
 @pytest.mark.parametrize("store", STORES)
-@pytest.mark.parametrize("how", ["above, edited", "above, deleted", "a file, deleted"])
+@pytest.mark.parametrize("how", [*SHOWN, "a file, deleted"])
 async def test_s31_words_that_one_message_showed_beside_its_own_are_followed(
     home: Home, request: pytest.FixtureRequest, store: str, how: str
 ) -> None:
-    """What stood above Ben's message, or in a file that Tom's brought, is followed as if it had been said there."""
+    """What stood above Ben's message, or in a file that Tom's brought, is followed as if it had been said there.
+
+    So it is where Tom's message was never accepted.
+    """
     url = str(request.getfixturevalue("postgres_url")) if store == "postgresql" else ""
-    async with living(home, url, canaries) as life:
+    overhears = str("unheard" not in how).lower()
+    async with living(home, url, canaries, CLAUDIUS_ACCESS_OVERHEAR=overhears) as life:
         world, channel = life.server.world, "D7" if "file" in how else "C1"
+        text, call = "my word is zq-4711", "" if "unheard" in how else "{bot} "
         if "file" in how:
             ts = await life.say("direct", "Tom", "please read", letter=b"Dear Tom, the word is zq-4711.")
             await life.say("direct", "Tom", "What did it say?")
         else:
-            ts = await life.say("#ops", "Tom", "{bot} my word is zq-4711")
-            await life.say("#ops", "Ben", "{bot} what was that?")
+            ts = await life.say("#ops", "Tom", call + text, answered=bool(call))
+            of = {"is_share": True, "author_id": TOM, "text": text, "channel_id": "C1", "channel_team": "T1", "ts": ts}
+            if "forward" in how:
+                await world.say("D8", BEN, "look at that", fields={"attachments": [of]})
+                await life.quiet()
+            else:
+                await life.say("#ops", "Ben", "{bot} what was that?")
         await archived(life)
         before = life.holding("zq-4711")
         if "edited" in how:
-            await world.edit(channel, ts, f"<@{BOT_USER}> nothing of note")
+            await world.edit(channel, ts, call.replace("{bot}", f"<@{BOT_USER}>") + "nothing of note")
         else:
             await world.delete(channel, ts)
         await life.quiet()
@@ -654,7 +674,7 @@ async def test_s31_words_that_one_message_showed_beside_its_own_are_followed(
         held = [where for where in life.holding("zq-4711") if where.startswith("row of") or where == "git"]
         prompts = await life.later_prompts()
 
-    assert {"row of user_model", "row of turn_record", "git"} <= set(before)
+    assert {"row of turn_record", "row of outbox"} <= set(before)
     assert held == []
     assert [one for one in prompts if "zq-4711" in one] == []
 
@@ -778,3 +798,18 @@ async def test_s31_a_post_that_is_being_sent_meanwhile_is_deleted_again(home: Ho
     assert receipt["verified"]
     assert [one.text for one in network.visible] == [*said, "I am listening."]  # thought again, without Tom's lines
     assert len(network.gone) == 1
+
+
+async def test_s31_whose_lines_a_turn_saw_is_known_after_its_own_message_was_edited(home: Home) -> None:
+    """Ben edits his question, so the record of its turn is blanked; what it saw of Tom is followed all the same."""
+    async with living(home, "", story(ROWS["story-meaning"]), CLAUDIUS_CORTEX_ENABLED="false") as life:
+        await life.say("#ops, a thread", "Tom", "{bot} I have epilepsy, by the way")
+        ts = await life.say("the same thread", "Ben", "{bot} what did Tom say about the garden?")
+        await life.server.world.edit("C1", ts, f"<@{BOT_USER}> what did he say?")
+        await life.quiet()
+        before = life.holding("seizures", "fits")
+        await life.forget_tom()
+        held = life.holding("seizures", "fits")
+
+    assert before
+    assert held == []

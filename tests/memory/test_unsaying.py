@@ -194,13 +194,14 @@ async def test_a_flood_of_edits_is_undone_together(home: Home, monkeypatch: pyte
     assert kept(home, "heron", "zebra") == []
 
 
-async def test_each_edit_of_what_runs_has_it_thought_again(home: Home) -> None:
-    """Two edits, one after the other, while Ben's turn runs with the words in its prompt; the third word is answered."""
+@pytest.mark.parametrize(("last", "told"), [("a stork nests in my attic", "stork"), ("", "none")])
+async def test_each_change_of_what_runs_has_it_thought_again(home: Home, last: str, told: str) -> None:
+    """An edit, then another or the deletion, while Ben's turn runs with the words in its prompt; what is left is told."""
     voice = Waiting()
     async with alive(home, voice, settings=SETTINGS) as soul:
         await hear(soul, "ana", HERON, key="k")
         await soul.network.hear("what is new?", person="ben", conversation=HALL, is_shared=True)
-        for n, text in enumerate(("a zebra nests in my attic", "a stork nests in my attic"), 1):
+        for n, text in enumerate(("a zebra nests in my attic", last), 1):
             await asyncio.wait_for(voice.begun.wait(), 10)
             voice.begun.clear()
             await changed(soul, "k", text, n)
@@ -209,7 +210,7 @@ async def test_each_edit_of_what_runs_has_it_thought_again(home: Home) -> None:
         await soul.idle()
 
     assert kept(home, "heron", "zebra") == []
-    assert "outbox" in kept(home, "know of stork.")
+    assert "outbox" in kept(home, f"know of {told}.")
 
 
 async def test_a_turn_elsewhere_that_ran_with_the_old_words_is_followed_once_it_has_ended(home: Home) -> None:

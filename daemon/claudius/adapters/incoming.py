@@ -52,8 +52,8 @@ class MentionSyntax:
         return re.sub(r"^[\s,:]+", "", body[own.end() :]) if own and own[1] == us else raw
 
 
-def deleted(key: str, conversation: str, at: datetime, position: str) -> Perception:
-    """Return the deletion of the message with a key as a perception. Pure."""
+def deleted(key: str, conversation: str, at: datetime, position: str, since: datetime) -> Perception:
+    """Return the deletion of the message with a key, which was said `since`, as a perception. Pure."""
     return Perception(
         key=f"delete:{key}",
         conversation=conversation,
@@ -62,7 +62,7 @@ def deleted(key: str, conversation: str, at: datetime, position: str) -> Percept
         position=position,
         kind=Kind.DELETE,
         owes=False,
-        extra=DeleteExtra(of=key),
+        extra=DeleteExtra(of=key, since=since),
     )
 
 

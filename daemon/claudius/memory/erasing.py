@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -16,12 +16,35 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from claudius.intent import ModelVersion
+from claudius.ledger_types import PREVIEW_CHARS
 from claudius.memory.database import Cursor, Database, dump, pack, stamp
 from claudius.memory.documents import short_id, write_model
 from claudius.memory.packing import unpacked
 from claudius.memory.search import NEEDLE_BYTES, Needles, plain
-from claudius.memory.seen import BLANK, ERASED, ERASED_SNAPSHOT, Derived, KeptTurn, is_damaged, put_back, unpack
-from claudius.perception import Place, is_terminal, private
+from claudius.memory.seen import (
+    BLANK,
+    ERASED,
+    ERASED_SNAPSHOT,
+    Derived,
+    KeptTurn,
+    SeenTurn,
+    is_damaged,
+    names_left,
+    post,
+    put_back,
+    unpack,
+)
+from claudius.perception import (
+    DeleteExtra,
+    EditExtra,
+    Kind,
+    Perception,
+    Place,
+    amended_key,
+    is_terminal,
+    private,
+    whole_text,
+)
 from claudius.recollection import turn_of
 
 
@@ -46,6 +69,28 @@ class Posted(Struct, frozen=True):
     """When it was posted, UTC."""
     is_shared: bool = False
     """Whether it stands in a channel in which the erased person has written: only there are they told of it."""
+
+
+class Unsaid(Struct, frozen=True, kw_only=True):
+    """A message whose words have changed."""
+
+    turn: str = ""
+    """The turn that heard it; empty = none: it was only shown."""
+    conversation: str
+    number: int = 0
+    record: int = 0
+    at: str
+    """When it was heard, or since when it may have been shown."""
+    person: str
+    moment: int = 0
+    """Where it is found again; 0 = nowhere."""
+    before: str = ""
+    now: str
+    """Empty if it was deleted."""
+    rows: tuple[tuple[str, str], ...] = ()
+    """Other rows that held the words: facts, matters."""
+    said: str = ""
+    """A message that stays in its conversation and gives none of its words to other texts any more."""
 
 
 _IDS = '"{}" IN (SELECT value FROM json_each(:ids))'
@@ -172,6 +217,8 @@ def erase_turn(db: Database, person: ErasedPerson, turn: Mapping[str, Any]) -> E
     posts = posts_of(db, person, turn["turn"])
     rows = Counter({"turn": 1, "turn_record": 1, "entry": max(0, run(db, "keep_others_lines", values))})
     # if one message is taken back, what a network shows stays known as said, without its words
+    if not person.ids:  # while the words are there, by which the index finds them
+        db.run("own_moments_let_go", conversation=turn["conversation"], turn=turn["turn"])
     said = ("erase_turn_said",) if person.ids else ("turn_said_blanked", "erase_turn_unsent")
     for table, query in (*_OF_TURN, *(("outbox", one) for one in said)):
         rows[table] += max(0, run(db, query, values))
@@ -340,13 +387,80 @@ def lines_of_others(content: bytes | None, ids: Sequence[str]) -> bytes | None:
         return None
     if is_damaged(content):
         return pack(KeptTurn(snapshot=ERASED_SNAPSHOT))
+    kept = unpack(content)
     entries = tuple(
         one
         if one.person and one.person not in ids
         else replace(one, content=BLANK, person=one.person and NOBODY, name=one.name and "", metadata={})
-        for one in unpack(content).entries
+        for one in kept.entries
     )
-    return pack(KeptTurn(entries=entries, snapshot=ERASED_SNAPSHOT))
+    return pack(KeptTurn(entries=entries, snapshot=names_left(kept, ids)))
+
+
+SKEW = timedelta(hours=1)
+"""By how much the clock of a network may be ahead of ours."""
+MERGED_PAGES = 16
+TURN_CHARS = 16
+
+
+def unlist(db: Database, audience: str) -> int:
+    """Delete a list of members, because with a member missing it would show others' words to too many people."""
+    db.run("audience_emptied", audience=audience)
+    db.run("audience_unlisted", audience=audience)
+    return 1
+
+
+def erase_subjects(db: Database, person: ErasedPerson, turns: set[str]) -> int:
+    """Delete the psyche's subjects that came from a person or these turns; return how many."""
+    changed = run(db, "erase_arcs", person.values)
+    for subject in db.values("subjects"):
+        if subject[:TURN_CHARS] in turns:
+            changed += db.change("erase_arc", subject=subject)
+    return changed
+
+
+def merge_index(db: Database) -> int:
+    """Merge some pages of the moments' index; return what changed: at most 1 once there is nothing to merge."""
+    before = db.connection.total_changes
+    db.run("moment_index_merge", pages=-MERGED_PAGES)
+    return db.connection.total_changes - before
+
+
+def shown_change(perception: Perception) -> Unsaid:
+    """Return an edit or a deletion as a change of what turns were shown. Pure."""
+    since = perception.extra.since if isinstance(perception.extra, EditExtra | DeleteExtra) else None
+    return Unsaid(
+        conversation=perception.conversation,
+        at=stamp(since - SKEW) if since else "",
+        person=perception.person,
+        now=whole_text(perception) if perception.kind is Kind.EDIT else "",
+        rows=(post(amended_key(perception)),),
+    )
+
+
+def note_unsaid(db: Database, change: Unsaid) -> None:
+    """Note a change, so that what follows from it is done whatever happens."""
+    db.run("unsaid_put", person=change.person, change=msgspec.json.encode(change).decode())
+
+
+def forget_shown(db: Database, one: SeenTurn) -> int:
+    """Leave the names of what it saw of the snapshot of a turn that was shown words which are gone."""
+    content = db.value("record_kept", record=one.record)
+    if content is None or is_damaged(content):
+        return 0
+    kept = unpack(content)
+    db.run("record_reduced", record=one.record, kept=pack(replace(kept, snapshot=names_left(kept))))
+    return db.change("turn_edited", turn=one.turn)
+
+
+def forget_words(db: Database, one: Unsaid) -> int:
+    """Take the words out of the record and the ledger of the turn that heard them."""
+    kept = lines_of_others(db.value("record_kept", record=one.record), (one.person,))
+    db.run("blank_record", record=one.record, erased=ERASED, kept=kept)
+    db.run("turn_edited", turn=one.turn)
+    preview = " ".join(one.now.split())[:PREVIEW_CHARS]
+    db.run("interaction_reworded", turn=one.turn, preview=preview)
+    return db.change("promise_unsaid", turn=one.turn)
 
 
 EXCERPTS, EXCERPT_CHARS, EXCERPT_BYTES = 200, 26, NEEDLE_BYTES

@@ -35,7 +35,6 @@ from msgspec.structs import replace
 
 from claudius.decoding import decoder
 from claudius.home import FILE_MODE, write_all
-from claudius.ledger_types import PREVIEW_CHARS
 from claudius.memory.database import Core, Database, Row, dump, in_thread
 from claudius.memory.erasing import (
     Blanker,
@@ -43,9 +42,13 @@ from claudius.memory.erasing import (
     ErasedTurn,
     Posted,
     Probes,
+    Unsaid,
     blank_rows,
+    erase_subjects,
     erase_turn,
-    lines_of_others,
+    forget_shown,
+    forget_words,
+    merge_index,
     named_in,
     narrowed,
     posts_of,
@@ -53,10 +56,21 @@ from claudius.memory.erasing import (
     put_portrait_back,
     rows_of,
     run,
+    unlist,
     void,
 )
 from claudius.memory.ranking import marks
-from claudius.memory.seen import BLANK, ERASED, Derived, ErasedSource, Traces, put_back, traces_of
+from claudius.memory.seen import (
+    BLANK,
+    Derived,
+    ErasedSource,
+    SeenTurn,
+    Traces,
+    put_back,
+    traces_of,
+    turns_seen,
+    words_shown,
+)
 from claudius.perception import Perception, Place, private
 
 log = logging.getLogger(__name__)
@@ -305,8 +319,6 @@ def _stamp(at: datetime) -> str:
 
 PAGE, TURNS, SEARCHED = 50, 10, 500
 """Rows changed in one transaction, turns erased in one, rows searched at once."""
-MERGED_PAGES = 16
-TURN_CHARS = 16
 Write = Callable[[Callable[[Database], int]], Awaitable[int]]
 
 
@@ -361,7 +373,7 @@ class Erasure:
         await self._erase_written(derived)
         await self._erase_lived()
         for audience in audiences:
-            self._count("audience_member", await self._write(partial(_unlist, audience=audience)))
+            self._count("audience_member", await self._write(partial(unlist, audience=audience)))
         for table, find, change in _OWN:
             await self._each(table, find, change)
         await self._erase_turns(self._pages("erasing_turns", TURNS))
@@ -375,8 +387,7 @@ class Erasure:
             await self._erase_written(derived)
             await self._erase_turns(paged(found))
             await self._void()
-        while await self._write(_merge) > 1:  # until it is merged, the moments' index holds what was deleted from it
-            pass
+        await self._merge()
         touched = [place async for page in self._pages("touched", SEARCHED) for place in page]
         await self._each("", "moved", "moved_on")
         await self._each("", "erasing_turns", "erasing_done", page=SEARCHED)
@@ -390,6 +401,11 @@ class Erasure:
             audiences=audiences,
             is_lent=is_lent,
         )
+
+    async def _merge(self) -> None:
+        """Merge the moments' index, which until then holds what was deleted from it; 0.3 s of 100,000 moments."""
+        while await self._write(merge_index) > 1:
+            pass
 
     def _count(self, table: str, changed: int, *, is_derived: bool = False) -> None:
         if changed > 0 and table:
@@ -522,7 +538,7 @@ class Erasure:
     async def _erase_lived(self) -> None:
         """Delete the psyche's subjects that came from this person: at most twelve."""
         turns = {one["turn"] async for page in self._pages("erasing_turns", SEARCHED) for one in page}
-        self._count("psyche_arc", await self._write(partial(_erase_subjects, person=self._person, turns=turns)))
+        self._count("psyche_arc", await self._write(partial(erase_subjects, person=self._person, turns=turns)))
 
     async def _blank_shared_texts(self) -> None:
         """Blank texts that older records share by hash: turns of theirs, and summaries that tell of those."""
@@ -621,31 +637,10 @@ def changing(change: str, rows: Sequence[Mapping[str, Any]]) -> Callable[[Databa
     return lambda db: sum(run(db, change, row) for row in rows)
 
 
-def _unlist(db: Database, audience: str) -> int:
-    """Delete a list of members, because with a member missing it would show others' words to too many people."""
-    db.run("audience_emptied", audience=audience)
-    db.run("audience_unlisted", audience=audience)
-    return 1
-
-
 async def paged(rows: list[dict[str, Any]]) -> AsyncIterator[list[dict[str, Any]]]:
     """Yield a few turns at a time."""
     for at in range(0, len(rows), TURNS):
         yield rows[at : at + TURNS]
-
-
-def _erase_subjects(db: Database, person: ErasedPerson, turns: set[str]) -> int:
-    changed = run(db, "erase_arcs", person.values)
-    for subject in db.values("subjects"):
-        if subject[:TURN_CHARS] in turns:
-            changed += db.change("erase_arc", subject=subject)
-    return changed
-
-
-def _merge(db: Database) -> int:
-    before = db.connection.total_changes
-    db.run("moment_index_merge", pages=-MERGED_PAGES)
-    return db.connection.total_changes - before
 
 
 def everyone(db: Database) -> list[str]:
@@ -666,27 +661,6 @@ def export(db: Database, ids: Sequence[str]) -> dict[str, Any]:
     }
 
 
-class Unsaid(Struct, frozen=True, kw_only=True):
-    """A message whose words have changed."""
-
-    turn: str
-    """The turn that heard it."""
-    conversation: str
-    number: int
-    record: int
-    at: str
-    person: str
-    moment: int
-    """Where it is found again; 0 = nowhere."""
-    before: str
-    now: str
-    """Empty if it was deleted."""
-    rows: tuple[tuple[str, str], ...] = ()
-    """Other rows that held the words: facts, matters."""
-    said: str = ""
-    """A message that stays in its conversation and gives none of its words to other texts any more."""
-
-
 class Undone(Struct, frozen=True):
     """What follows for what runs."""
 
@@ -696,11 +670,6 @@ class Undone(Struct, frozen=True):
     """Whether something may have been erased."""
     is_left: bool = False
     """Whether it is to be done again, because turns run that may have begun with words that are gone."""
-
-
-def note_unsaid(db: Database, change: Unsaid) -> None:
-    """Note a change, so that what follows from it is done whatever happens."""
-    db.run("unsaid_put", person=change.person, change=msgspec.json.encode(change).decode())
 
 
 class Unsaying:
@@ -750,28 +719,51 @@ class _WordsErased(Erasure):
 
     async def undo(self) -> None:
         """Erase what holds them, and was written with them in sight."""
-        changes = [one for one in self._changes if not one.now or marks(one.before) - marks(one.now)]
+        heard = [one for one in self._changes if one.turn and (not one.now or marks(one.before) - marks(one.now))]
+        changes = [*heard, *(one for one in self._changes if not one.turn)]
         if not changes:
             return
         source, since = ErasedSource(whole=False), min(one.at for one in changes)
-        for one in changes:
+        for one in heard:
             source.turns.add(one.turn)
             source.stems |= marks(one.before) - marks(one.now)
             source.add_line(one.conversation, one.number)
-            source.rows |= {("moment", str(one.moment)), *one.rows}
+            source.rows.add(("moment", str(one.moment)))
             source.silent.add(one.said)
+        for one in changes:
+            source.rows.update(one.rows)
+        showed = await in_thread(self._showed, changes, since, source)
         derived = Derived(source)
-        found = [*await in_thread(derived.find, self._beside, (), since)]
+        found = [*await in_thread(derived.find, self._beside, (), since)] if heard or showed else []
+        voiding = [one for one in changes if one.turn or not one.now]  # a turn that shows what was edited ends first
         await self._void(
             "running_turns",
-            is_everywhere=bool(found) or not all(one.now for one in changes),
-            channels=dump(sorted({Place.of(one.conversation).of_channel for one in changes})),
+            is_everywhere=bool(found) or not all(one.now for one in heard),
+            channels=dump(sorted({Place.of(one.conversation).of_channel for one in voiding})),
         )
+        if not (heard or showed):
+            return
         found += await in_thread(derived.find, self._beside, (), since)
         await self._put_back(derived)
         await self._erase_told(derived)
         await self._erase_turns(paged([{name: getattr(turn, name) for name in _ERASING} for turn in found]))
-        await self._write(lambda db: sum(_forget_words(db, one) for one in changes))
+        await self._write(lambda db: sum(forget_words(db, one) for one in heard))
+        await self._write(lambda db: sum(forget_shown(db, one) for one in showed))
+        await self._merge()
+
+    def _showed(self, changes: Sequence[Unsaid], since: str, source: ErasedSource) -> list[SeenTurn]:
+        """Return the turns that were shown a text which is gone by now, and add its words to what is erased."""
+        found = list[SeenTurn]()
+        for turn in turns_seen(self._beside, since):
+            for one in changes:
+                if not set(one.rows).isdisjoint(turn.seen.rows):
+                    is_here = Place.of(turn.conversation).of_channel == Place.of(one.conversation).of_channel
+                    texts = words_shown(self._beside, turn.record, one.rows, is_deleted=not one.now)
+                    gone = marks(" ".join(texts)) - marks(one.now)
+                    if gone and (is_here or not one.now):
+                        source.stems |= gone
+                        found.append(turn)
+        return found
 
 
 def _change_in(row: Row) -> Unsaid | None:
@@ -781,16 +773,6 @@ def _change_in(row: Row) -> Unsaid | None:
         log.error("what an edit took away cannot be followed: its row is damaged", extra={"row": row["n"]})  # noqa: TRY400 - no trace
         return None
     return change
-
-
-def _forget_words(db: Database, one: Unsaid) -> int:
-    """Take the words out of the record and the ledger of the turn that heard them."""
-    kept = lines_of_others(db.value("record_kept", record=one.record), (one.person,))
-    db.run("blank_record", record=one.record, erased=ERASED, kept=kept)
-    db.run("turn_edited", turn=one.turn)
-    preview = " ".join(one.now.split())[:PREVIEW_CHARS]
-    db.run("interaction_reworded", turn=one.turn, preview=preview)
-    return db.change("promise_unsaid", turn=one.turn)
 
 
 ROWS = 10

@@ -16,7 +16,7 @@ from msgspec import Struct
 from claudius.acts import FactKind, FactKnown
 from claudius.intent import Intent
 from claudius.memory.database import Core, Database, Row, dump, instant, stamp
-from claudius.memory.erasure import Unsaid, note_unsaid
+from claudius.memory.erasing import Unsaid, note_unsaid
 from claudius.memory.facts import bears_on, book_fact, ended_line, facts_of, open_matters
 from claudius.memory.moments import find_moments
 from claudius.memory.ranking import stemmed

@@ -26,7 +26,8 @@ from claudius.decoding import decoder
 from claudius.errors import OverBudget, RowInvalid
 from claudius.intent import Call, Utterance
 from claudius.memory.database import Core, Database, Decoding, Row, call_of, dump_valid, instant, parse_object, stamp
-from claudius.memory.erasure import Undone, Unsaid, Unsaying, note_unsaid
+from claudius.memory.erasing import Unsaid, note_unsaid, shown_change
+from claudius.memory.erasure import Undone, Unsaying
 from claudius.memory.moments import amend_moment
 from claudius.memory.outbox import say_held
 from claudius.memory.seen import post, words_of_files
@@ -479,11 +480,18 @@ class InboxStore:
         return await self._unsaying.undo()
 
     async def put_right(self, perception: Perception) -> None:
-        """Change what waiting messages show of a message that was edited or deleted. Raises: StoreError."""
+        """Change what waiting messages show of one that was edited or deleted; what turns were shown is for `undo`."""
         of = amended_key(perception)
         await self._core.writer.flush()
         if of and self._core.look("showing", of=f'%"{of}"%'):
             await self._core.write(lambda db: put_shown_right(db, of, perception))
+        if not of or self.state(of) not in ("", *UNFINISHED):
+            return  # if it was answered, `amend` has noted it
+        change, channel = shown_change(perception), Place.of(perception.conversation).of_channel
+        where = {"at": change.at, "channel": channel, "is_everywhere": not change.now}
+        if self._core.look("turns_since", **where) or self._core.look("turns_under_way"):
+            await self._core.write(lambda db: note_unsaid(db, change))
+            self.follow_unsaid()
 
     async def stop(self, perception: Perception, now: datetime, *, by_owner: bool) -> Amended:
         """Suppress the answer to a message sent before `perception`: the one in `extra.of`, or the oldest.

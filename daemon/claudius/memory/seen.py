@@ -22,6 +22,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct, field
+from msgspec.structs import replace
 
 from claudius.decoding import decoder
 from claudius.failure import KeptFailure
@@ -31,6 +32,7 @@ from claudius.memory.documents import sections
 from claudius.memory.packing import unpacked
 from claudius.memory.ranking import FUNCTION_WORDS, marks
 from claudius.recollection import Entry
+from claudius.shown import How
 
 log = logging.getLogger(__name__)
 
@@ -87,6 +89,8 @@ class _Intuition(Struct, frozen=True):
 class _Quoted(Struct, frozen=True):
     person: str = ""
     of: str = ""
+    how: How | None = None
+    text: str = ""
 
 
 class _File(Struct, frozen=True):
@@ -139,7 +143,7 @@ class _Snapshot(Struct, frozen=True):
 
 def seen_in(snapshot: bytes) -> Seen:
     """Read the rows off a turn's snapshot, or off the ids that took its place. Pure. Raises: msgspec.MsgspecError."""
-    if not snapshot or snapshot == ERASED:
+    if snapshot[:1] not in (b"{", b"["):
         return Seen()
     if snapshot[:1] == b"[":
         kept: Seen = decoder(Seen).decode(snapshot)
@@ -245,10 +249,19 @@ def is_damaged(content: bytes) -> bool:
 def snapshot_of(kept: KeptTurn) -> bytes:
     """Return the JSON of a turn's snapshot. Pure.
 
-    Empty if no model was asked, `ERASED` if it was erased.
+    Empty if no model was asked, `ERASED` if it was erased, or the names of its rows took its place.
     """
     snapshot = bytes(kept.snapshot)
-    return {bytes(NO_SNAPSHOT): b"", bytes(ERASED_SNAPSHOT): ERASED}.get(snapshot, snapshot)
+    return b"" if snapshot == bytes(NO_SNAPSHOT) else snapshot if snapshot[:1] == b"{" else ERASED
+
+
+def names_left(kept: KeptTurn, without: Collection[str] = ()) -> Raw:
+    """Return what takes the place of a snapshot that is erased: its rows, but those of some persons. Pure."""
+    try:
+        seen = seen_in(bytes(kept.snapshot))
+    except msgspec.MsgspecError:
+        return ERASED_SNAPSHOT
+    return Raw(packed(replace(seen, rows=tuple(row for row in seen.rows if not set(row).intersection(without)))))
 
 
 def perception_of(row: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -470,7 +483,7 @@ class Derived:
         own = {row["turn"] for row in first} | self._source.turns
         for row in first:
             self._source.add_line(row["conversation"], row["number"])
-        self._read(db, since)
+        self._turns.update((one.turn, one) for one in turns_seen(db, since, self._turns.keys()))
         direct = {one.turn for one in self._turns.values() if one.turn in own or self._is_in_sight(one, self._source)}
         new = direct - before if self._source.whole else set[str]()
         self.first |= new
@@ -495,15 +508,6 @@ class Derived:
     def is_derived(self, turn: str | None, text: str) -> bool:
         """Return whether a text that a turn wrote is derived."""
         return turn in self.first or (turn in self.saw and self.holds(text))
-
-    def _read(self, db: Database, since: str) -> None:
-        last: Mapping[str, Any] = {"at": since, "conversation": "", "number": 0}
-        while rows := db.all("turns_seen", **last, most=READ):
-            for row in rows:
-                if row["turn"] not in self._turns:
-                    place = (row["turn"], row["conversation"], row["number"], row["record"])
-                    self._turns[row["turn"]] = SeenTurn(*place, seen_by(row))
-            last = {name: rows[-1][name] for name in last}
 
     def _is_in_sight(self, one: SeenTurn, source: ErasedSource) -> bool:
         rows = one.seen.rows
@@ -582,13 +586,23 @@ def traces_of(db: Database, values: Mapping[str, str]) -> Traces:
     return Traces(names=tuple(db.values("names_of_person", **ids)), stems=tuple(sorted(stems)), rows=rows)
 
 
+def turns_seen(db: Database, since: str, known: Collection[str] = ()) -> Iterator[SeenTurn]:
+    """Yield the turns since an instant with what they saw, oldest first, but those that are known."""
+    last: Mapping[str, Any] = {"at": since, "conversation": "", "number": 0}
+    while rows := db.all("turns_seen", **last, most=READ):
+        for row in rows:
+            if row["turn"] not in known:
+                yield SeenTurn(row["turn"], row["conversation"], row["number"], row["record"], seen_by(row))
+        last = {name: rows[-1][name] for name in last}
+
+
 def seen_by(row: Row) -> Seen:
     """Return what stood in the prompt of a turn; nothing where its record is damaged, and then it wrote nothing."""
     kept = row["kept"]
     if kept is not None and is_damaged(kept):
         return Seen()
     try:
-        return seen_in(row["snapshot"] if kept is None else snapshot_of(unpack(kept)))
+        return seen_in(row["snapshot"] if kept is None else bytes(unpack(kept).snapshot))
     except msgspec.MsgspecError:
         log.warning("what a turn saw cannot be read", extra={"turn": row["turn"]})
         return Seen(first=1)
@@ -596,16 +610,30 @@ def seen_by(row: Row) -> Seen:
 
 def words_of_files(db: Database, record: int, key: str) -> list[str]:
     """Return the texts of the files that a message brought, as its turn read them."""
+    files = (file for one in _heard_in(db, record) if one.key == key for file in one.extra.read)
+    return [text for file in files for text in (file.text, file.end) if text]
+
+
+def words_shown(db: Database, record: int, rows: Collection[Name], *, is_deleted: bool) -> list[str]:
+    """Return the texts of some posts that a turn was shown, where it must not have them any more.
+
+    What only shows a message, as a forward does, is left as it is where that message was edited.
+    """
+    lasting = () if is_deleted else (How.FORWARDED, How.PREVIEW, How.ATTACHED)
+    shown = (quoted for one in _heard_in(db, record) for quoted in one.extra.shown)
+    return [one.text for one in shown if one.of and post(one.of) in rows and one.how not in lasting]
+
+
+def _heard_in(db: Database, record: int) -> Sequence[_Perception]:
     kept = db.value("record_kept", record=record)
     snapshot = b"" if kept is None or is_damaged(kept) else snapshot_of(unpack(kept))
     if snapshot[:1] != b"{":
-        return []
+        return ()
     try:
         found: _Snapshot = decoder(_Snapshot).decode(snapshot)
     except msgspec.MsgspecError:  # told by `seen_by`
-        return []
-    files = (file for one in found.recollection.perceptions if one.key == key for file in one.extra.read)
-    return [text for file in files for text in (file.text, file.end) if text]
+        return ()
+    return found.recollection.perceptions
 
 
 def soul_texts_of(db: Database, one: SeenTurn, *, acts: bool = True) -> Iterator[str]:

@@ -506,7 +506,7 @@ def _seen_in(kept: bytes | None, snapshot: bytes) -> bytes:
     if kept is not None and is_damaged(kept):
         return b""
     try:
-        return packed(seen_in(snapshot if kept is None else snapshot_of(unpack(kept))))
+        return packed(seen_in(snapshot if kept is None else bytes(unpack(kept).snapshot)))
     except MsgspecError:
         return b""
 

@@ -243,7 +243,8 @@ async def heeded(
     """
     if isinstance(change, discord.RawMessageDeleteEvent | discord.RawBulkMessageDeleteEvent):
         gone = [change.message_id] if isinstance(change, discord.RawMessageDeleteEvent) else sorted(change.message_ids)
-        return [deleted(message_key(str(one)), where.conversation, now, stamp(now)) for one in gone]
+        since = discord.utils.snowflake_time
+        return [deleted(message_key(str(one)), where.conversation, now, stamp(now), since(one)) for one in gone]
     if isinstance(change, discord.RawReactionActionEvent):
         found = reaction(change, where, us, await know(str(change.user_id), change.member), now)
         return [found] if found else []

@@ -315,7 +315,7 @@ async def afterwards(event: Mapping[str, Any], us: SlackBot, know: Know) -> Perc
     if gone := is_gone and (after.get("ts") or event.get("deleted_ts") or before.get("ts")):
         channel, at = str(event.get("channel")), str(event.get("event_ts"))
         key = message_key(us, channel, str(gone))
-        return deleted(key, f"{NETWORK}:{us.team}:{channel}:", moment(at), at)
+        return deleted(key, f"{NETWORK}:{us.team}:{channel}:", moment(at), at, moment(str(gone)))
     return await _change(event, us, know)
 
 
