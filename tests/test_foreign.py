@@ -12,12 +12,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import aiohttp
 import discord
 import msgspec
 import psycopg
 import pytest
 from slack_sdk.errors import SlackApiError
 
+from claudius.adapters.incoming import unfetched
 from claudius.adapters.slack import web_api
 from claudius.adapters.slack.manifest import CODES
 from claudius.errors import BadRequest, StoreError
@@ -245,3 +247,16 @@ def test_a_crash_prints_no_words(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().err
     assert CANARY not in printed
     assert "ValueError" in printed
+
+
+@pytest.mark.parametrize(
+    "error", [aiohttp.InvalidURL(CANARY), UnicodeError(CANARY), json.JSONDecodeError(CANARY, "", 0)]
+)
+def test_why_a_file_was_not_fetched_quotes_no_library(error: ValueError) -> None:
+    """A library's own kind of ValueError is none of ours, whose words a prompt shows as the reason."""
+    with pytest.raises(OSError, match=type(error).__name__) as raised, unfetched(aiohttp.ClientError, ValueError):
+        raise error
+
+    assert CANARY not in str(raised.value)
+    with pytest.raises(ValueError, match="too large"), unfetched(ValueError):
+        raise ValueError("too large")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -23,6 +24,7 @@ from driven import REPOSITORY, reply
 from lab.loopback.discord import state as discord
 from lab.loopback.listening import listen
 from lab.loopback.model import MODEL
+from lab.tiny_model import write_tiny_model
 from operated import Operated, operated
 from slack_daemon import PATIENCE_S
 
@@ -404,3 +406,92 @@ async def test_s37_an_embedder_may_quote_nowhere(tmp_path: Path) -> None:
 
     assert "ValueError" in line["traceback"]
     assert "quoting.py" in line["traceback"]
+
+
+@pytest.mark.parametrize("manner", ["quotes", "refuses", "fails"])
+async def test_s37_a_server_of_tools_may_quote_nowhere(tmp_path: Path, manner: str) -> None:
+    """What it writes on stderr as it ends, or answers in place of a result, is the turn's own record's."""
+    use = json.dumps({"tool": "lab.echo", "args": {"text": SAID}})
+    async with heard(tmp_path) as soul:
+        await soul.daemon.stop()
+        machine = soul.daemon.machine
+        machine.scripted(*[f"<tool_use>{use}</tool_use>", reply("It is off.")] * 2)
+        server = [sys.executable, "-I", str(REPOSITORY / "tests/lab/mcp_server.py"), manner, str(tmp_path / "told")]
+        machine.ok("tools", "add", "lab", "--allow=echo=look", "--where", "private", "--", *server)
+        await soul.daemon.start()
+        for n in (1, 2):
+            await soul.daemon.slack.say(await dm(soul), "U2", SAID)
+            await soul.daemon.slack.until_visible(n, within_s=PATIENCE_S)
+
+        assert await leaks(soul) == []
+
+    assert CANARY in (tmp_path / "told").read_text("utf-8")
+
+
+QUOTED_LLAMA = '''"""A llama.cpp that quotes: on stdout, on stderr, and in its answers."""
+
+import http.server
+import pathlib
+import socketserver
+import sys
+import threading
+import types
+
+WORDS = "my diagnosis is zq-ulcer"
+
+
+def CommonParams():
+    """Take every setting."""
+    return types.SimpleNamespace(cpuparams=types.SimpleNamespace(), model=types.SimpleNamespace())
+
+
+class Answering(http.server.BaseHTTPRequestHandler):
+    """Be ready, and refuse."""
+
+    def answer(self):
+        """Quote."""
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        is_ready = self.path.endswith("/models")
+        body = b'{"data": [{"id": "tiny"}]}' if is_ready else b'{"error": {"message": "%s"}}' % WORDS.encode()
+        self.send_response(200 if is_ready else 500, "OK" if is_ready else WORDS)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+        print(WORDS, flush=True)
+        print(WORDS, file=sys.stderr, flush=True)
+
+    do_GET = do_POST = answer
+
+    def address_string(self):
+        """Be nowhere."""
+        return "here"
+
+
+def Server(wanted):
+    """Serve on the socket."""
+    served = socketserver.ThreadingUnixStreamServer(wanted.hostnames[0], Answering)
+    threading.Thread(target=served.serve_forever, daemon=True).start()
+    return served
+'''
+
+
+async def test_s37_a_model_of_the_home_may_quote_nowhere(tmp_path: Path) -> None:
+    """Neither the output of llama.cpp's process nor its error's text is seen by anybody but the turn's record."""
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "xllamacpp.py").write_text(QUOTED_LLAMA)
+    async with heard(tmp_path, PYTHONPATH=str(own)) as soul:
+        await soul.daemon.stop()
+        soul.daemon.machine.env["CLAUDIUS_PROVIDERS"] = "home"
+        got = soul.daemon.machine.run("model", "get", str(write_tiny_model(tmp_path / "tiny.gguf")))
+        await soul.daemon.start()
+        await soul.daemon.slack.say(await dm(soul), "U2", SAID)
+        await fails(soul, "voice")
+        status = (await soul.daemon.status())["last_failure"]
+        record = await asyncio.to_thread(soul.daemon.machine.ok, "why", status["turn"], "--json")
+
+        assert await leaks(soul) == []
+
+    assert CANARY not in got.shown
+    assert "HTTP 500" in status["detail"]
+    assert CANARY in record.json["failure"]["said"]

@@ -121,7 +121,8 @@ def test_home_1_a_download_goes_on_after_a_kill(machine: Machine, tiny: Path) ->
 
 FAULTS: list[tuple[str, dict[str, Any], str, str]] = [
     ("absent", {"status": 404}, KNOWN, "the hub has no"),
-    ("busy", {"status": 503}, KNOWN, "HTTP 503"),
+    ("busy", {"status": 503, "says": "zq-ulcer"}, KNOWN, "HTTP 503"),
+    ("refused", {"status": 403, "says": "zq-ulcer"}, KNOWN, "does not show it to everybody"),
     ("another file", {"checksum": "0" * 64}, KNOWN, "by its checksum: it was deleted"),
     ("no checksum", {"checksum": "W/1"}, KNOWN, "no checksum"),
     ("too large", {"size": BIG}, KNOWN, "of memory, and this machine has"),
@@ -142,6 +143,7 @@ def test_home_1_each_fault_of_a_download_is_one_line(
 
     assert ran.code == 1, name
     assert told in ran.stderr
+    assert "zq-ulcer" not in ran.shown
     assert ran.stderr.count("\n") == 1
     assert not [*(machine.home / "models").glob("*.gguf")]
 

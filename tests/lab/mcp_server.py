@@ -72,6 +72,8 @@ class Server:
         """Serve until the input ends; some stay longer."""
         if self.manner == "exits":
             sys.exit("ModuleNotFoundError: nothing here")
+        if self.manner == "quotes" and self.starts > 2:  # whoever added it started it, too
+            sys.exit(self.file.read_text("utf-8"))
         if self.manner == "noisy":
             sys.stdout.write("Server started on stdio!\n")
         if self.manner == "stubborn":
@@ -123,13 +125,17 @@ class Server:
             content[0]["text"] *= 1_000_000
         result = {"content": "words" if self.manner == "shapeless" else content, "isError": self.manner == "fails"}
         if self.manner == "refuses":
-            self.say({"jsonrpc": "2.0", "id": ask["id"], "error": {"code": -32000, "message": "hi"}})
+            self.say({"jsonrpc": "2.0", "id": ask["id"], "error": {"code": -32000, "message": content[0]["text"]}})
         elif self.manner != "hangs":
             self.answer(ask, result)
 
     def call_dies(self, _: dict[str, Any]) -> None:
         """End after the effect, without an answer."""
         os._exit(1)
+
+    def call_quotes(self, ask: dict[str, Any]) -> None:
+        """End with what it was told on stderr."""
+        sys.exit(json.dumps(ask))
 
     def call_dies_once(self, _: dict[str, Any]) -> None:
         """End likewise, the first time."""

@@ -98,7 +98,8 @@ def unfetched(*failures: type[BaseException]) -> Iterator[None]:
     try:
         yield
     except failures as error:
-        raise error if isinstance(error, OSError | ValueError) else ConnectionError(type(error).__name__) from error
+        is_ours = isinstance(error, OSError) or type(error) is ValueError  # a library's own kinds of it may quote
+        raise error if is_ours else ConnectionError(type(error).__name__) from error
 
 
 async def download(

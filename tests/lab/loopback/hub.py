@@ -18,7 +18,7 @@ class Hub:
         self.checksum = hashlib.sha256(content).hexdigest()
         self.size = len(content)
         """The size that it tells."""
-        self.status = 200
+        self.status, self.says = 200, ""
         self.stall_at = 0
         """After so many bytes of a download nothing more comes; 0 = everything comes."""
         self.cut_at = 0
@@ -51,6 +51,7 @@ def serving_hub(hub: Hub) -> Iterator[Hub]:
             if asked:
                 self.send_header("Content-Range", f"bytes {start}-{len(hub.content) - 1}/{len(hub.content)}")
             self.send_header("Content-Length", str(len(piece)))
+            self.send_header("X-Error-Message", hub.says)
             self.send_header("X-Linked-Etag", f'"{hub.checksum}"')
             self.send_header("X-Linked-Size", str(hub.size))
             self.send_header("X-Repo-Commit", "c" * 40)

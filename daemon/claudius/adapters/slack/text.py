@@ -28,7 +28,7 @@ KNOWN: Mapping[str, Collection[str]] = {"slack.com": ("files.slack.com",)}
 async def fetch(client: AsyncWebClient, file: Mapping[str, Any], most_bytes: int) -> Fetched:
     """Return a file that a message named. Raises: ValueError, OSError."""
     name, kind, url = (str(file.get(key) or "") for key in ("name", "type", "url"))
-    with unfetched(*FAILURES):
+    with unfetched(*FAILURES, ValueError):
         if not url:  # it comes through Slack Connect, where the event holds only the id
             answer = await client.files_info(file=str(file.get("id")))
             known = answer.get("file") or {}
@@ -44,7 +44,7 @@ async def transcribed(client: AsyncWebClient, file: Mapping[str, Any], pauses_s:
     """Return a clip with what Slack heard in it, looking again after each pause. Raises: OSError."""
     for pause_s in pauses_s if file.get("is_awaited") else ():
         await asyncio.sleep(pause_s)
-        with unfetched(*FAILURES):
+        with unfetched(*FAILURES, ValueError):
             answer = await client.files_info(file=str(file.get("id")))
         file = {**file, "is_awaited": False, **heard_in(answer.get("file") or {})}
         if not file["is_awaited"]:
