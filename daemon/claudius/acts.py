@@ -49,6 +49,7 @@ class PlanMoved(Struct, frozen=True, kw_only=True, tag_field="do", tag="move"):
     """Empty = the plan's own."""
     repeat: str | None = None
     """Empty = the repetition ends after the next."""
+    until: date | None = None
     wall: datetime | None = None
 
 
@@ -70,7 +71,7 @@ class FactKnown(Struct, frozen=True, kw_only=True, tag_field="do", tag="know"):
     """Words by which it may be asked for later."""
     since: date | None = None
     until: date | None = None
-    """From this day on it is not in force."""
+    """The last day on which it is in force."""
     of: str = ""
     """The name of somebody who is not here, whom it is about; empty = the person."""
     instead_of: int = 0

@@ -288,7 +288,7 @@ class Fact(Struct, frozen=True, kw_only=True):
 
     def holds_on(self, day: date) -> bool:
         """Return whether it is in force on a day."""
-        return self.ended_at is None and (self.until is None or day < self.until)
+        return self.ended_at is None and (self.until is None or day <= self.until)
 
 
 class PlanHere(Struct, frozen=True, kw_only=True):

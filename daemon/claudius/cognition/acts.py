@@ -69,6 +69,7 @@ class _Move(Struct, tag_field="do", tag="move"):
     at: str | None = None
     zone: str | None = None
     repeat: str | list[str] | None = None
+    until: str | None = None
 
 
 class _Cancel(Struct, tag_field="do", tag="cancel"):
@@ -241,9 +242,7 @@ def _quoted(text: str) -> str:
 
 def _reminder(act: _Remind, known: ActsBasis) -> PlanMade:
     (at, wall), zone, repeat = _at(act.at, act.zone, known), _zone(act.zone, known), _rhythm(act.repeat) or ""
-    until = _day(act.until, "until") if repeat else None
-    if until and until < at.astimezone(zone_of(zone)).date():
-        raise _Refusal(f"`until` {until} is before its first day")
+    until = _last_day(act.until, at, zone) if repeat else None
     me = person = _person(known)
     if act.who and act.who.strip():
         person = _present(act.who, known) or ""
@@ -261,11 +260,15 @@ def _promise(act: _Promise, known: ActsBasis) -> PlanMade:
 
 
 def _move(act: _Move, known: ActsBasis) -> PlanMoved:
-    plan, repeat = _listed(act.plan, known.recollection.plans, "Plans"), _rhythm(act.repeat)
+    plans, repeat = known.recollection.plans, _rhythm(act.repeat)
+    plan = _listed(act.plan, plans, "Plans")
     at, wall = _at(act.at, act.zone, known) if act.at else (None, None)
-    if at is None and repeat is None:
-        raise _Refusal("it names neither another `at` nor another `repeat`")
-    return PlanMoved(plan=plan, at=at, zone=_iana(act.zone) if act.zone else "", repeat=repeat, wall=wall)
+    if at is None and repeat is None and not act.until:
+        raise _Refusal("it names neither another `at` nor another `repeat` nor `until`")
+    zone = _iana(act.zone) if act.zone else ""
+    (now,) = [one for one in plans if one.id == plan]
+    until = _last_day(act.until, at or now.at, zone or now.zone or known.zone)
+    return PlanMoved(plan=plan, at=at, zone=zone, repeat=repeat, until=until, wall=wall)
 
 
 def _cancel(act: _Cancel, known: ActsBasis) -> PlanCancelled:
@@ -427,6 +430,14 @@ def _day(written: str | None, name: str) -> date | None:
         return date.fromisoformat(found[1] if found else "")
     except ValueError:
         raise _Refusal(f"`{name}` is no day of the calendar: write it as 2026-11-27") from None
+
+
+def _last_day(written: str | None, first: datetime, zone: str) -> date | None:
+    """Return the last day of a repetition; refused if it is before the first."""
+    until = _day(written, "until")
+    if until and until < first.astimezone(zone_of(zone)).date():
+        raise _Refusal(f"`until` {until} is before its first day")
+    return until
 
 
 def _at(written: str, zone: str | None, known: ActsBasis, *, noon: bool = False) -> tuple[datetime, datetime | None]:

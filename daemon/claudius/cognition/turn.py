@@ -177,6 +177,7 @@ async def _recalled(pending: Pending, mind: Mind, surface: Surface) -> TurnState
         beliefs=mind.reflects(),
         psyche=config.psyche.enabled,
         daimons=daimon_modes(config),
+        zone=config.clock.timezone,
         in_order=True,
     )
     recollection = await mind.store.turns.recall(pending, nonce=nonce, now=now, limits=limits)

@@ -212,9 +212,12 @@ def known_here(
     others: Sequence[str],
     heard: Sequence[Perception],
     past: Sequence[PastTurn],
-    now: datetime,
+    today: date,
 ) -> tuple[tuple[Fact, ...], tuple[Fact, ...], tuple[Matter, ...]]:
-    """Return the facts that a prompt shows, those that hold no more, and the matters that it shows."""
+    """Return the facts that a prompt shows, those that hold no more, and the matters that it shows.
+
+    `today`: by the addressee's clock.
+    """
     persons = dump([one for one in (addressee, *others) if one])
     rows = db.all("known_here", persons=persons, addressee=addressee)
     if not rows:
@@ -224,9 +227,9 @@ def known_here(
     facts.sort(key=attrgetter("id"))
     texts = [internal(one).what if one.origin is Origin.INTERNAL else one.text for one in heard]
     stems = frozenset(stemmed("\n".join(texts)))
-    theirs = [one for one in _still_open(waiting, now) if seeing.may((one.audience,))]
-    matters = shown_matters(theirs, stems, now.date())
-    held = in_force(facts, now.date())
+    theirs = [one for one in _still_open(waiting, today) if seeing.may((one.audience,))]
+    matters = shown_matters(theirs, stems, today)
+    held = in_force(facts, today)
     stems = stems.union(*[stemmed(one.text) for one in matters])
     known = shown_facts(held, addressee, stems, is_bereaved=is_bereaved(past, heard))
     here = heard[-1].audience  # what was told elsewhere has no id here: nothing said in private ends it for a channel
@@ -246,12 +249,12 @@ def in_force(facts: Iterable[Fact], day: date) -> list[Fact]:
 
 def open_matters(db: Database, persons: Iterable[str], now: datetime) -> list[Matter]:
     """Return what is open in the lives of these ids, in the order of its opening."""
-    return _still_open(db.all("matters_of", persons=dump(list(persons))), now)
+    return _still_open(db.all("matters_of", persons=dump(list(persons))), now.date())
 
 
-def _still_open(rows: Iterable[Row], now: datetime) -> list[Matter]:
+def _still_open(rows: Iterable[Row], today: date) -> list[Matter]:
     found = map(_matter, sorted(rows, key=itemgetter("id")))
-    return [one for one in found if now.date() <= _until_when(one)]
+    return [one for one in found if today <= _until_when(one)]
 
 
 def _matter(row: Row) -> Matter:

@@ -178,12 +178,18 @@ def _moved(db: Database, intent: Intent, act: PlanMoved) -> str:
         return dropped(())
     if row["fired_turn"] is not None:
         return dropped((), [called_here(db, intent, row["person"], f"p{row['short']}")])
-    move_plan(db, row, act.at, act.zone, act.repeat, _first(act))
+    move_plan(db, row, act.at, act.zone, act.repeat, _first(act), act.until)
     return _receipt(db, intent, act.plan)
 
 
 def move_plan(
-    db: Database, row: Row, at: datetime | None, zone: str = "", repeat: str | None = None, first_at: str | None = None
+    db: Database,
+    row: Row,
+    at: datetime | None,
+    zone: str = "",
+    repeat: str | None = None,
+    first_at: str | None = None,
+    until: date | None = None,
 ) -> None:
     """Change a plan that waits; what is None or empty stays."""
     with Decoding("due", row["id"]):
@@ -203,7 +209,7 @@ def move_plan(
         first_at=first_at or (stamp(at or next_at) if at or repeat is not None else row["first_at"]),
         zone=zone,
         repeat=rhythm,
-        until=row["until"] if rhythm else None,
+        until=(until.isoformat() if until else row["until"]) if rhythm else None,
     )
     db.run("promise_moved_to", plan=row["id"], at=stamp(at or next_at))
 

@@ -55,6 +55,7 @@ from claudius.recollection import (
     of_this_sitting,
     once,
 )
+from claudius.recurrence import zone_named
 
 _OTHERS = 2
 
@@ -88,8 +89,9 @@ def recall(
     names = {one.person: one.name for one in (speaker, *others) if one.name}
     listener = _listener(db, seeing, perception.origin, speaker)
     addressee = (speaker if is_spoken_to else listener) or speaker
+    today = now.astimezone(zone_named(addressee.zone or limits.zone)).date()
     known, ended, matters = known_here(
-        db, seeing, addressee.person, [one.person for one in others], pending.perceptions, past, now
+        db, seeing, addressee.person, [one.person for one in others], pending.perceptions, past, today
     )
     return Recollection(
         turn=pending.turn,
@@ -259,6 +261,8 @@ class RecallLimits(Struct, frozen=True, kw_only=True):
     """Whether the psyche is read."""
     own_only: bool = False
     """Read only what was learned from the speaker alone, or from no one: no place that anybody else sees."""
+    zone: str = ""
+    """The zone of those whose own is not known; empty = UTC."""
     in_order: bool = False
     """Refuse, as stale, what is no longer the next to be answered in its conversation."""
 

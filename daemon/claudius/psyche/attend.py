@@ -8,6 +8,7 @@ Source: the psyche design, sections 1 and 7.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -57,6 +58,8 @@ from claudius.recollection import Recollection, Remembered, once
 
 BOT_STREAK = 6
 """After this many bot messages in a row, without a human, the soul is silent."""
+AHEAD = timedelta(hours=14)
+"""A day has come once it has come anywhere."""
 SHORT_WORDS = 3
 """What is overheard and has no more words than this is no reason to join in, unless it asks something."""
 TIRED = 0.3
@@ -290,7 +293,7 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
         kernel=kernel,
     )
     is_known = person in [peer.peer_id for peer in recollection.peers]  # only what may be shown to this audience
-    today = recollection.now.date()
+    today = (recollection.now + AHEAD).date()
     due = [one for one in recollection.matters if one.person == person and one.when and one.when <= today]
     context = context_of(perception, recollection, happening, is_known=is_known, has_open_subject=bool(due))
     judged = judge(happening, state, context, gate_settings.threshold)

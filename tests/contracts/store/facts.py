@@ -83,8 +83,8 @@ async def _(ground: Ground) -> None:
 async def _(ground: Ground) -> None:
     async with awake(ground) as store:
         spring = FactKnown(person=ANA, kind="constraint", text="Vegetarian", until=date(2025, 3, 14))
-        await told(store, 1, spring, replace(spring, text="On antibiotics", until=NOW.date() + timedelta(days=2)))
-        now = await look(store, 2)
+        await told(store, 1, spring, replace(spring, text="On antibiotics", until=NOW.date() + timedelta(days=1)))
+        now = await look(store, 2, now=NOW + timedelta(days=1))
         later = await look(store, 3, now=NOW + timedelta(days=2))
     assert known(now) == ["f2 On antibiotics"]
     assert known(later) == []

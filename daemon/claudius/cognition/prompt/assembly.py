@@ -165,7 +165,7 @@ def context_blocks(plan: Plan, recollection: Recollection, soul: SoulText, setti
             blocks.append(TailBlock(heading, [{"kind": kind, "text": text}]))
     if plan.felt.record:
         blocks.append(TailBlock("Psyche", [{"kind": RecordKind.PSYCHE, **plan.felt.record}]))
-    blocks += [TailBlock(heading, [one]) for heading, one in known_records(recollection).items()]
+    blocks += [TailBlock(heading, [one]) for heading, one in known_records(recollection, settings.zone).items()]
     if recollection.plans:
         names_zones = settings.wording >= NAMED_CLOCKS
         blocks.append(TailBlock("Plans", [plans_record(recollection, settings.zone, names_zones=names_zones)]))

@@ -115,10 +115,10 @@ def _language(locale: str) -> str:
         return ""
 
 
-def known_records(recollection: Recollection) -> dict[str, dict[str, Scalar]]:
+def known_records(recollection: Recollection, zone: str) -> dict[str, dict[str, Scalar]]:
     """Return what those present are known by, and what is open in the addressee's life, by its heading. Pure."""
     names = {one.person: one.name or short_name(one.person) for one in recollection.people}
-    today = recollection.now.date()
+    today = recollection.now.astimezone(zone_of(zone)).date()
     blocks = {
         "Known": (RecordKind.KNOWN, [fact_line(one, names.get(one.person, "")) for one in recollection.known]),
         "Open": (RecordKind.OPEN, [matter_line(one, today) for one in recollection.matters]),
