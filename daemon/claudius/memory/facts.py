@@ -209,7 +209,7 @@ def known_here(
     db: Database,
     seeing: Seeing,
     addressee: str,
-    others: Sequence[str],
+    others: Collection[str],
     heard: Sequence[Perception],
     past: Sequence[PastTurn],
     today: date,
@@ -218,7 +218,7 @@ def known_here(
 
     `today`: by the addressee's clock.
     """
-    persons = dump([one for one in (addressee, *others) if one])
+    persons = dump([*({addressee, *others} - {""})])
     rows = db.all("known_here", persons=persons, addressee=addressee)
     if not rows:
         return (), (), ()
@@ -295,8 +295,9 @@ def shown_facts(
     always = [one for one in newest if one.kind == CONSTRAINT]
     if is_bereaved:
         return _theirs_first(always, addressee)
-    first = {(one.person, one.kind): one for one in reversed(newest) if one.kind in NEWEST_OF and not one.about}
-    always += [one for kind in NEWEST_OF for one in first.values() if one.kind == kind]
+    own = [one for one in reversed(newest) if one.person == addressee and not one.about]
+    first = {one.kind: one for one in own}
+    always += [first[kind] for kind in NEWEST_OF if kind in first]
     rest = [one for one in newest if one not in always]
     near = [one for one in rest if bears_on(one, stems)]
     others = [one for one in rest if one not in near and not one.unchecked and one.person == addressee]

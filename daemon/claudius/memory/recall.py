@@ -90,9 +90,9 @@ def recall(
     listener = _listener(db, seeing, perception.origin, speaker)
     addressee = (speaker if is_spoken_to else listener) or speaker
     today = now.astimezone(zone_named(addressee.zone or limits.zone)).date()
-    known, ended, matters = known_here(
-        db, seeing, addressee.person, [one.person for one in others], pending.perceptions, past, today
-    )
+    wrote = {seeing.canonical(one.person) for turn in past for one in turn.entries if one.person}
+    wrote |= {one.person for one in others}
+    known, ended, matters = known_here(db, seeing, addressee.person, wrote, pending.perceptions, past, today)
     return Recollection(
         turn=pending.turn,
         nonce=nonce,

@@ -102,6 +102,15 @@ async def _(ground: Ground) -> None:
     assert known(there) == ["f1 A nurse"]  # and no gap there tells that more is known
 
 
+@case("M299", "what somebody may not have stands there for whoever asks in a conversation that they have part in")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        await store.people.know_members("shared:slack:T1:ops", (ANA, BEN), NOW)
+        await told(store, 1, WALNUTS, FactKnown(person=ANA, kind="work", text="A nurse"), at=OPS)
+        found = await recalled(store, heard(n=2, at=OPS, person=BEN))
+    assert known(found) == ["Allergic to walnuts"]  # her work does not bear on what he says
+
+
 @case("M262", "nobody ends or hides what is somebody else's, whatever number is guessed")
 async def _(ground: Ground) -> None:
     async with awake(ground) as store:

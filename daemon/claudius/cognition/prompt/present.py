@@ -117,12 +117,12 @@ def _language(locale: str) -> str:
 
 def known_records(recollection: Recollection, zone: str) -> dict[str, dict[str, Scalar]]:
     """Return what those present are known by, and what is open in the addressee's life, by its heading. Pure."""
-    names = {one.person: one.name or short_name(one.person) for one in recollection.people}
+    names = {one.person: one.name for turn in recollection.past for one in turn.entries if one.name}
+    names |= {one.person: one.name for one in recollection.people if one.name}
     today = recollection.now.astimezone(zone_of(zone)).date()
-    blocks = {
-        "Known": (RecordKind.KNOWN, [fact_line(one, names.get(one.person, "")) for one in recollection.known]),
-        "Open": (RecordKind.OPEN, [matter_line(one, today) for one in recollection.matters]),
-    }
+    facts = [fact_line(one, names.get(one.person) or short_name(one.person)) for one in recollection.known]
+    matters = [matter_line(one, today) for one in recollection.matters]
+    blocks = {"Known": (RecordKind.KNOWN, facts), "Open": (RecordKind.OPEN, matters)}
     return {name: {"kind": kind, "text": "\n".join(lines)} for name, (kind, lines) in blocks.items() if lines}
 
 
