@@ -170,39 +170,31 @@ class PsycheChange(Protocol):
     @property
     def persons(self) -> tuple[str, ...]:
         """The persons whose edges are needed to fold it."""
-        ...
 
     @property
     def mood(self) -> str:
         """The word for the soul's numbers in this turn."""
-        ...
 
     @property
     def hurts(self) -> bool:
         """Whether what was said in this conversation alone would make the soul frustrated by now."""
-        ...
 
     @property
     def importance(self) -> float:
         """How much the event matters, in [0, 1]."""
-        ...
 
     @property
     def hint(self) -> str:
         """The model's own word for the soul's mood; empty = none."""
-        ...
 
     def about(self, named: str) -> Self:
         """Return this change with the birth of a subject that was named. Pure."""
-        ...
 
     def looks_back(self, psyche: Psyche) -> float | None:
         """Return the time from which kinds of appraisals are needed to fold it; None if they are not. Pure."""
-        ...
 
     def fold(self, psyche: Psyche) -> Folded:
         """Compute the psyche after the turn from its current state. Pure."""
-        ...
 
 
 class Felt(msgspec.Struct, frozen=True, kw_only=True):

@@ -129,7 +129,7 @@ REFUSED = [
     ({"do": "cancel", "plan": "70"}, "70 does not stand"),
     ({"do": "know", "text": "t", "instead_of": "f1"}, "f1 does not stand under ## Known"),
     ({"do": "know", "text": "t", "of": "Sam"}, "Sam may be"),
-    ({"do": "know", "text": "t", "since": "2026-11-01", "until": "2026-10-01"}, "is before `since`"),
+    ({"do": "know", "text": "t", "since": "2026-11-01", "until": "2026-10-01"}, "before its first day"),
     ({"do": "no_longer", "fact": "f7"}, "f7 does not stand"),
     ({"do": "forget", "fact": " "}, "an empty id does not stand"),
     ({"do": "forget"}, "does not stand under ## Open"),

@@ -29,7 +29,7 @@ from claudius.acts import (
     PlanMoved,
     ZoneSet,
 )
-from claudius.cognition.timing import zone_name, zone_of
+from claudius.cognition.timing import known_zone, zone_name, zone_of
 from claudius.decoding import decoder, misshapen
 from claudius.errors import BadConfiguration
 from claudius.prompt import quoted, short_name
@@ -242,7 +242,7 @@ def _quoted(text: str) -> str:
 
 def _reminder(act: _Remind, known: ActsBasis) -> PlanMade:
     (at, wall), zone, repeat = _at(act.at, act.zone, known), _zone(act.zone, known), _rhythm(act.repeat) or ""
-    until = _last_day(act.until, at, zone) if repeat else None
+    until = _until(act.until, at.astimezone(zone_of(zone)).date()) if repeat else None
     me = person = _person(known)
     if act.who and act.who.strip():
         person = _present(act.who, known) or ""
@@ -266,8 +266,8 @@ def _move(act: _Move, known: ActsBasis) -> PlanMoved:
     if at is None and repeat is None and not act.until:
         raise _Refusal("it names neither another `at` nor another `repeat` nor `until`")
     zone = _iana(act.zone) if act.zone else ""
-    (now,) = [one for one in plans if one.id == plan]
-    until = _last_day(act.until, at or now.at, zone or now.zone or known.zone)
+    (waits,) = [one for one in plans if one.id == plan]
+    until = _until(act.until, (at or waits.at).astimezone(known_zone(zone, waits.zone, known.zone)).date())
     return PlanMoved(plan=plan, at=at, zone=zone, repeat=repeat, until=until, wall=wall)
 
 
@@ -286,16 +286,14 @@ def _know(act: _Know, known: ActsBasis) -> FactKnown:
     about = _present(act.of, known) if act.of and act.of.strip() else me
     kind: FactKind = act.kind if act.kind in get_args(FactKind) else "other"  # type: ignore[assignment]  # it is one
     keys = act.keys.split(",") if isinstance(act.keys, str) else act.keys or []
-    since, until = _day(act.since, "since"), _day(act.until, "until")
-    if since and until and until < since:
-        raise _Refusal(f"`until` {until} is before `since` {since}")
+    since = _day(act.since, "since")
     return FactKnown(
         person=about or me,
         kind=kind,
         text=_text(act.text),
         keys=tuple(dict.fromkeys([short for one in keys if (short := _short(one))]))[:MOST_KEYS],
         since=since,
-        until=until,
+        until=_until(act.until, since),
         of="" if about else _short(act.of or ""),
         instead_of=_fact(act.instead_of, known) if act.instead_of else 0,
     )
@@ -432,10 +430,9 @@ def _day(written: str | None, name: str) -> date | None:
         raise _Refusal(f"`{name}` is no day of the calendar: write it as 2026-11-27") from None
 
 
-def _last_day(written: str | None, first: datetime, zone: str) -> date | None:
-    """Return the last day of a repetition; refused if it is before the first."""
+def _until(written: str | None, first: date | None) -> date | None:
     until = _day(written, "until")
-    if until and until < first.astimezone(zone_of(zone)).date():
+    if until and first and until < first:
         raise _Refusal(f"`until` {until} is before its first day")
     return until
 

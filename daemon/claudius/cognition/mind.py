@@ -127,7 +127,6 @@ class Show(Protocol):
 
     async def __call__(self, text: str) -> None:
         """Show the next piece."""
-        ...
 
 
 class StepVoice(Struct, frozen=True):

@@ -123,11 +123,9 @@ class Files(Protocol):
 
     async def read(self, perceptions: tuple[Perception, ...]) -> tuple[tuple[Perception, ...], tuple[Image, ...]]:
         """Return the perceptions with the file contents added, and the images to show to the model."""
-        ...
 
     def without_pictures(self, perceptions: tuple[Perception, ...]) -> tuple[Perception, ...]:
         """Return the perceptions in the form for a model that takes no images."""
-        ...
 
 
 class Surface(Struct, frozen=True, kw_only=True):

@@ -346,11 +346,9 @@ class Embedder(Protocol):
 
     def passages(self, texts: Sequence[str]) -> Any:
         """Return an array of floats with a row a text."""
-        ...
 
     def query(self, text: str) -> Any:
         """Return one row, of unit length."""
-        ...
 
 
 class Near(Struct, frozen=True, kw_only=True):

@@ -172,46 +172,40 @@ def _note(db: Database, intent: Intent, act: PlanMade, plan_id: int) -> None:
 
 
 def _moved(db: Database, intent: Intent, act: PlanMoved) -> str:
-    """Give a plan another time or rhythm. A zone without a time keeps the hour on the wall."""
+    """Give a plan another time or rhythm; return its receipt."""
     row = db.one("plan_here", id=act.plan)
     if row is None:
         return dropped(())
     if row["fired_turn"] is not None:
         return dropped((), [called_here(db, intent, row["person"], f"p{row['short']}")])
-    move_plan(db, row, act.at, act.zone, act.repeat, _first(act), act.until)
+    move_plan(db, row, act)
     return _receipt(db, intent, act.plan)
 
 
-def move_plan(
-    db: Database,
-    row: Row,
-    at: datetime | None,
-    zone: str = "",
-    repeat: str | None = None,
-    first_at: str | None = None,
-    until: date | None = None,
-) -> None:
-    """Change a plan that waits; what is None or empty stays."""
+def move_plan(db: Database, row: Row, act: PlanMoved) -> None:
+    """Change a plan that waits. A zone without a time keeps the hour on the wall."""
     with Decoding("due", row["id"]):
         next_at = instant(row["scheduled_for"])
-    zone = zone or row["zone"] or ""
-    rhythm, days = row["repeat"] if repeat is None else repeat, () if at else days_of(repeat or "")
+    at, zone = act.at, act.zone or row["zone"] or ""
+    rhythm, days = row["repeat"] if act.repeat is None else act.repeat, () if at else days_of(act.repeat or "")
     if at is None and zone != (row["zone"] or ""):
         here = next_at.astimezone(zone_named(row["zone"]))
         at = local_instant(here.date(), here.time(), zone_named(zone))
     begin = at or next_at
     if days and DAYS[begin.astimezone(zone_named(zone)).weekday()] not in days:
         at = following(begin, zone_named(zone), rhythm, begin)
+    then = stamp(at or next_at)
+    until = act.until.isoformat() if act.until else row["until"]
     db.run(
         "plan_moved",
         id=row["id"],
-        at=stamp(at or next_at),
-        first_at=first_at or (stamp(at or next_at) if at or repeat is not None else row["first_at"]),
+        at=then,
+        first_at=_first(act) or (then if at or act.repeat is not None else row["first_at"]),
         zone=zone,
         repeat=rhythm,
-        until=(until.isoformat() if until else row["until"]) if rhythm else None,
+        until=until if rhythm else None,
     )
-    db.run("promise_moved_to", plan=row["id"], at=stamp(at or next_at))
+    db.run("promise_moved_to", plan=row["id"], at=then)
 
 
 def _receipt(db: Database, intent: Intent, plan_id: int) -> str:
@@ -423,7 +417,7 @@ class PlanStore:
             row = db.one("plan_here", id=schedule_id)
             if row is None or row["fired_turn"] is not None:
                 return False
-            move_plan(db, row, at)
+            move_plan(db, row, PlanMoved(plan=schedule_id, at=at))
             return True
 
         return await self._core.write(write)

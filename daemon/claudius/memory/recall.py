@@ -89,7 +89,8 @@ def recall(
     names = {one.person: one.name for one in (speaker, *others) if one.name}
     listener = _listener(db, seeing, perception.origin, speaker)
     addressee = (speaker if is_spoken_to else listener) or speaker
-    today = now.astimezone(zone_named(addressee.zone or limits.zone)).date()
+    zone = addressee.zone or limits.zone
+    today = (now.astimezone(zone_named(zone)) if zone else now).date()
     wrote = {seeing.canonical(one.person) for turn in past for one in turn.entries if one.person}
     wrote |= {one.person for one in others}
     known, ended, matters = known_here(db, seeing, addressee.person, wrote, pending.perceptions, past, today)

@@ -68,11 +68,9 @@ class Source(Protocol):
     @property
     def problems(self) -> tuple[BadSoul, ...]:
         """The files that are broken or gone and not in force."""
-        ...
 
     def current(self) -> SoulText:
         """Return the current soul: the same object while nothing has changed. Raises: BadSoul."""
-        ...
 
 
 class _Reading(Struct, frozen=True):

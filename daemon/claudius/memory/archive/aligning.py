@@ -28,7 +28,6 @@ class InThread(Protocol):
 
     async def __call__(self, work: Callable[[], T], /) -> T:
         """Run it; return what it returns."""
-        ...
 
 
 def fits(line: Sequence[HistoryCommit], recorded: Container[str], pending: Container[str]) -> bool:
