@@ -13,6 +13,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal
 
@@ -45,6 +46,7 @@ class Home:
         """The lock of the only process that may run turns."""
         self.socket: Final = self.run / "claudius.sock"
         """The control socket of that process."""
+        self.lent: Final = self.run / "lent.json"
         self.starts: Final = self.run / "starts"
         """The times of recent process starts, for the crash backoff."""
         self.logs: Final = root / "logs"
@@ -63,6 +65,14 @@ class Home:
             return cls(Path(named).expanduser().absolute())
         except RuntimeError as error:
             raise BadHome(f"{named}: this user has no home directory; {_FIX}") from error
+
+    def end_loan(self, session: str) -> bool:
+        """End the loan to a session, or to any, that a sleeping soul would go on with. Return whether there was one."""
+        with suppress(OSError, ValueError):
+            if is_its := session in ("", json.loads(self.lent.read_bytes())["session"]):
+                self.lent.unlink()
+            return is_its
+        return False
 
     def create(self) -> None:
         """Create the directories, private to this user. Raises: BadHome if another user owns one or creation fails.

@@ -32,8 +32,6 @@ SCRIPTS = st.lists(STEPS, min_size=3, max_size=8)
 class Unlisting(RehearsalAdapter):
     """A network that lists no members and reports what one person sees."""
 
-    lists_members = False
-
     async def members(self, audience: str) -> Sequence[str] | None:  # noqa: ARG002 - the protocol's signature
         """Return None: the members are unknown."""
         return None

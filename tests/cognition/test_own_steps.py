@@ -140,7 +140,7 @@ def test_what_is_wrong_is_one_line_and_the_shipped_process_runs_on(home: Home, f
     assert (found.steps, found.next) == (MAIN_PROCESS.steps, MAIN_PROCESS.next)
 
 
-@pytest.mark.parametrize("name", ["soulstatecheck", "think", "code", "em", "math", "script", "answer", "night_thought"])
+@pytest.mark.parametrize("name", ["soulstatecheck", "think", "code", "marquee", "dir", "answer", "night_thought"])
 def test_a_name_that_a_reply_may_hold_already_is_refused(home: Home, name: str) -> None:
     """A tag of ours, one that models write by themselves, HTML: speech would lose what stands in it, or say it."""
     own(home, name)

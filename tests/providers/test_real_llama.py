@@ -28,12 +28,9 @@ WAIT_S = 1800
 MOST = 96
 """Tokens of a reply, with us and without."""
 BARE = "You are Claudius, a maker who lives in this chat."
-SETS: dict[str, dict[str, str]] = {
-    name: lines
-    for name, lines in json.loads((Path(__file__).parents[1] / "cases" / "floor.json").read_text("utf-8")).items()
-    if name != "about"
-}
+SETS: dict[str, dict[str, str]] = json.loads((Path(__file__).parents[1] / "cases" / "floor.json").read_text("utf-8"))
 """Lines, each said to a soul that knows nothing of the others; and a word that an answer to it has."""
+del SETS["about"]
 LINES = {line: word for lines in SETS.values() for line, word in lines.items()}
 
 

@@ -142,20 +142,24 @@ async def test_a_reply_passes_the_same_ladder_and_gate(home: Home) -> None:
 
 
 async def test_a_process_that_was_killed_goes_on_with_its_loan(home: Home) -> None:
-    """What waited is lent again by the next one, to the same session, for what its time leaves; a stop has ended it."""
+    """What waited is lent again by the next one, to the same session, for what its time leaves; a stop, or its end, ends it."""
     async with lending(home, mine=True):
-        kept = (home.run / "lent.json").read_bytes()
+        kept = home.lent.read_bytes()
     async with alive(home, Scripted(), settings=SETTINGS) as soul:
         nothing = await bridge(home, "next")
-    (home.run / "lent.json").write_bytes(kept)
-    os.utime(home.run / "lent.json", (asked_at := time.time() // 1 - 300, asked_at))
+    home.lent.write_bytes(kept)
+    assert await asyncio.to_thread(Hook(home, {}).run, "SessionEnd", {"session_id": "s-2"}) == ""
+    os.utime(home.lent, (asked_at := time.time() // 1 - 300, asked_at))
     async with alive(home, Scripted(), settings=SETTINGS) as soul:
-        assert (home.run / "lent.json").stat().st_mtime == asked_at
+        assert home.lent.stat().st_mtime == asked_at
         await soul.network.hear("Hello?", person="owner")
         answered = await bridge(home, "say", turn=(await owed(home))["turn"], text=reply("It cools."))
         other = await bridge(home, "on", session="s-2")
 
+    home.lent.write_bytes(kept)
+    await asyncio.to_thread(Hook(home, {}).run, "SessionEnd", {"session_id": "s-1"})
     assert (nothing["event"], answered["text"], other["event"]) == ("error", "It cools.", "error")
+    assert not home.lent.exists()
 
 
 async def test_a_loan_ends_with_whom_it_names(home: Home) -> None:
@@ -163,7 +167,7 @@ async def test_a_loan_ends_with_whom_it_names(home: Home) -> None:
     async with lending(home, conversation=ANAS) as (soul, _):
         await soul.network.hear("My cat is called Miso.", person="ana")
         await soul.idle()
-        kept = (home.run / "lent.json").read_text()
+        kept = home.lent.read_text()
         assert await ask(home, "forget", person="rehearsal:t:ana")
         left = [one.name for one in home.run.iterdir() if one.is_file() and ANAS in one.read_text(errors="replace")]
 

@@ -88,7 +88,7 @@ S = TypeVar("S", bound=ChatSession)
 class ChatAdapter(PlainNetwork, ABC, Generic[S]):
     """One bot on a chat service, which posts complete replies: a post that grows by edits has more ways to fail."""
 
-    logs_in = tells = True
+    logs_in = True
 
     def __init__(self, again_s: float) -> None:
         """Prepare to listen. While nobody is logged in, a caller is told to try again after `again_s`."""

@@ -215,7 +215,8 @@ class Hook:
         if self._sessions.find(known.session):
             self._sessions.keep(replace(known, prompt=""))
         self._sessions.prune()
-        self._ask("bridge", do="off", session=known.session)
+        if self._ask("bridge", do="off", session=known.session) is None:
+            self._home.end_loan(known.session)
         return ""
 
     def _soul(self) -> str:

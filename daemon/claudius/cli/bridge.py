@@ -87,7 +87,10 @@ def _document(found: dict[str, Any]) -> dict[str, Any]:
 def _ask(do: str, **more: object) -> dict[str, Any]:
     from claudius.reports.session import ask
 
-    found = asyncio.run(ask(Home.of(os.environ), "bridge", do=do, **more))
+    home = Home.of(os.environ)
+    found = asyncio.run(ask(home, "bridge", do=do, **more))
+    if found is None and do == "off":
+        return {"was_lent": home.end_loan(str(more["session"]))}
     if found is None:
         raise TryAgain("no soul is awake: `claudius daemon start`")
     if found["event"] in ("error", "refused"):

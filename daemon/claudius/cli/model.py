@@ -41,15 +41,8 @@ def list_(*, fits: bool, as_json: bool) -> None:
 
 def _row(row: dict[str, Any]) -> list[str]:
     state = ("here, in use" if row["used"] else "here") if row["here"] else "" if row["tried"] else "not tried by us"
-    memory = models.gigabytes(row.get("memory") or row["bytes"] + models.BESIDE)
-    return [
-        row["name"],
-        models.gigabytes(row["bytes"]),
-        memory,
-        row.get("languages", ""),
-        row.get("licence", ""),
-        state,
-    ]
+    size, memory = map(models.gigabytes, (row["bytes"], row.get("memory") or row["bytes"] + models.BESIDE))
+    return [row["name"], size, memory, row.get("languages", ""), row.get("licence", ""), state]
 
 
 @model.command()

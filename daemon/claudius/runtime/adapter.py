@@ -191,10 +191,16 @@ class PlainNetwork(Protocol):
     """How many processes of one soul may listen to it at once."""
     logs_in: bool = False
     """Whether it can speak in a process that does not listen, once `log_in` has returned."""
-    lists_members: bool = True
-    """Whether `members` tells who sees a place; else `sees` tells which places one person sees."""
-    tells: bool = False
-    """Whether it can `tell` one person something, whatever the store's state."""
+
+    @property
+    def lists_members(self) -> bool:
+        """Whether `members` tells who sees a place; else `sees` tells which places one person sees."""
+        return type(self).sees is PlainNetwork.sees
+
+    @property
+    def tells(self) -> bool:
+        """Whether it can `tell` one person something, whatever the store's state."""
+        return type(self).tell is not PlainNetwork.tell
 
     async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:  # noqa: ARG002 - a network's own
         """Return the receipt of a part that is visible already, or None if it is not, or nobody records it.

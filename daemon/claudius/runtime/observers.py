@@ -19,43 +19,29 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from claudius import observed
 from claudius.cognition.hooks import Hooks
 from claudius.errors import BadConfiguration
 from claudius.failure import of_a_part
-from claudius.observed import (
-    BeliefAdded,
-    BeliefExpired,
-    CycleAssessed,
-    CycleBegins,
-    CycleEnded,
-    MessageHeard,
-    ModelAnswered,
-    ModelAsked,
-    Observed,
-    ProcessMoved,
-    SendBegins,
-    Sent,
-    ToolBegins,
-    ToolEnded,
-)
+from claudius.observed import Observed
 from claudius.shape import unfit_for
 
 log = logging.getLogger(__name__)
 
 POINTS: Mapping[str, type[Observed]] = {
-    "on_message": MessageHeard,
-    "before_llm": ModelAsked,
-    "after_llm": ModelAnswered,
-    "before_send": SendBegins,
-    "after_send": Sent,
-    "before_tool": ToolBegins,
-    "after_tool": ToolEnded,
-    "transition": ProcessMoved,
-    "cortex_before_reflect": CycleBegins,
-    "cortex_after_reflect": CycleEnded,
-    "cortex_after_assess": CycleAssessed,
-    "cortex_belief_added": BeliefAdded,
-    "cortex_belief_expired": BeliefExpired,
+    "on_message": observed.MessageHeard,
+    "before_llm": observed.ModelAsked,
+    "after_llm": observed.ModelAnswered,
+    "before_send": observed.SendBegins,
+    "after_send": observed.Sent,
+    "before_tool": observed.ToolBegins,
+    "after_tool": observed.ToolEnded,
+    "transition": observed.ProcessMoved,
+    "cortex_before_reflect": observed.CycleBegins,
+    "cortex_after_reflect": observed.CycleEnded,
+    "cortex_after_assess": observed.CycleAssessed,
+    "cortex_belief_added": observed.BeliefAdded,
+    "cortex_belief_expired": observed.BeliefExpired,
 }
 """Method of an observer → what it is told."""
 WAITING = 1000

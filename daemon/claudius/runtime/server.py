@@ -193,7 +193,7 @@ class Server:
         self._resources.clock.follow(self._share.wall)
         self._resources.disk.probe_store = self._share.probe
         self._started_at = self._resources.clock.steady()
-        self._lanes.bridge.resume(self._home.run / "lent.json")
+        self._lanes.bridge.resume(self._home.lent)
         await self._forgetting.look()
         if not waiting.was_clean:
             log.warning("the last process did not stop in good order", extra={"waiting": len(waiting.conversations)})

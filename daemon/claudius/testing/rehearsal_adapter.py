@@ -34,7 +34,6 @@ class RehearsalAdapter(PlainNetwork):
     """An in-memory network. `faults` are raised by the next sends, in order; `applied` says whether they arrived."""
 
     name: str = NETWORK
-    tells: bool = True
     places: int = 10
     post_chars: int | None = None
     appears_s: float = 0.0

@@ -90,8 +90,6 @@ class DiscordAdapter(ChatAdapter[_Session]):
     name = NETWORK
     post_chars: int | None = 2000
     is_plain = introduces = True
-    lists_members = False
-    """Without the members intent, Discord does not list who can see a channel."""
     appears_s = 0.0
     """A part that was not found may be posted again at once: the nonce prevents a duplicate."""
 
@@ -276,7 +274,10 @@ class DiscordAdapter(ChatAdapter[_Session]):
         return await fetch(self._in().gateway, self._options.api_url, file, most_bytes)
 
     async def sees(self, person: str, audiences: Sequence[str]) -> Sequence[str]:
-        """Return those of these channels that a person can see now. Raises: DeliveryLater while nobody is logged in."""
+        """Return those of these channels that a person can see now: members are listed to an intent that it has not.
+
+        Raises: DeliveryLater while nobody is logged in.
+        """
         return await self._in().visibility.seen(person, audiences)
 
     async def name_of(self, person: str) -> str:

@@ -362,14 +362,15 @@ _SHELLS = frozenset({"answer", "response", "final", "solution", "output"})
 _SPEAKS = ("", "assistant", "final")
 """The headers of what is to be said."""
 _MARKUP = frozenset(
-    """abbr address area article aside audio base bdi bdo big blockquote body br button canvas caption center cite code
-    col colgroup data datalist dd del details dfn dialog div dl dt em embed fieldset figcaption figure font footer form
-    frame head header hgroup hr html iframe img input ins kbd label legend li link main map mark math menu meta meter
-    nav noscript object ol optgroup option output param picture pre progress rp rt ruby samp script search section
-    select slot small source span strike strong style sub summary sup svg table tbody td template textarea tfoot th
-    thead time title tr track tt ul var video wbr""".split()  # noqa: SIM905 - a line each would be longer
+    """abbr acronym address applet area article aside audio base basefont bdi bdo bgsound big blink blockquote body br
+    button canvas caption center cite code col colgroup data datalist dd del details dfn dialog dir div dl dt em
+    embed fieldset figcaption figure font footer form frame frameset head header hgroup hr html iframe img input ins
+    isindex kbd keygen label legend li link listing main map mark marquee math menu menuitem meta meter multicol nav
+    nextid nobr noembed noframes noscript object ol optgroup option output param picture plaintext pre progress rb
+    rp rt rtc ruby samp script search section select slot small source spacer span strike strong style sub summary
+    sup svg table tbody td template textarea tfoot th thead time title tr track tt ul var video wbr xmp""".split()  # noqa: SIM905 - a line each would be longer
 )
-"""The elements of HTML that speech may hold."""
+"""The elements of HTML that speech may hold, its obsolete ones included."""
 
 
 def is_taken(name: str) -> bool:
