@@ -94,7 +94,7 @@ class Seeing:
         return self._verdicts[source]
 
     def audiences(self) -> str:
-        """Return, as JSON, every audience whose learning may be shown here by the rule: what all who are present see."""
+        """Return, as JSON, every audience whose learning may be shown here by the rule: what all present see."""
         if not self._audiences:
             self._learn(self.audience)
             present = members_of(self.audience, self._members) or frozenset()
