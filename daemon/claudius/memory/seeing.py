@@ -45,10 +45,8 @@ class Seeing:
         self._verdicts: dict[str, bool] = {}
         self._canonical: dict[str, str] = {}
         self._ids: dict[str, list[str]] = {}
-        if known and known.speaker:
-            self.speaker = known.speaker.person
-        else:
-            self.speaker = self.canonical(perception.person) if perception.person else ""
+        here, person = known and known.speaker, perception.person
+        self.speaker = here.person if here else person and self.canonical(person)
         self.audience = known.audience if known else self._hearing(perception)
         self.sees_all = self.audience == SELF or sees_everything(self.audience, is_owner=perception.is_owner)
 

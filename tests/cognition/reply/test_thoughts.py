@@ -59,7 +59,7 @@ def test_what_is_left_does_not_depend_on_how_the_stream_is_cut(whole: str, size:
         ("<think>I quote `</think>` and `x`</think>Hello.", "Hello."),
         ("<think/>Hello.", "Hello."),
         ("Use <ThoughtBubble>, <b>or</b> [1], a < b > c and <Товар>.", "Use <ThoughtBubble>, <b>or</b> [1], a < b > c and <Товар>."),
-        ("<|im_end|>Hello.", "<|im_end|>Hello."),
+        ("<|im_end|>Hello.<end_of_turn>", "<|im_end|>Hello."),
         ("【重要】明日は休みです。", "【重要】明日は休みです。"),
         ("[Привет] и тебе.", "[Привет] и тебе."),
         ("I had a [thought], see [Reasoning].", "I had a [thought], see [Reasoning]."),

@@ -347,6 +347,8 @@ _MARK = re.compile(
     | [\[◁【]\s?(?P<slash_2>/?)\s?(?P<word>\w{1,40})\s?[\]▷】]
     """
 )
+_ENDS = re.compile(r"<(?:\|(?:im_end|eot_id|eom_id|endoftext|end_of_text)\||end_of_turn)>\s*\Z")
+"""The end of a turn, where a server hands it on at the end of a reply."""
 _THOUGHTS = frozenset(
     {"think", "thinking", "thought", "thoughts", "reasoning", "reflection", "scratchpad", "antthinking"}
     | {"思考", "思考过程"}
@@ -414,9 +416,9 @@ class ThoughtFilter:
             self._take(text[place:begins])
             if not opens:
                 break
-            mark = _MARK.match(text, begins)
+            mark, ends = _MARK.match(text, begins), _ENDS.match(text, begins)
             is_undecided = (
-                self._before == "`" and mark.end() == len(text)
+                ends is not None or (self._before == "`" and mark.end() == len(text))
                 if mark
                 else len(text) - begins < MARK_CHARS and not _CLOSES.search(text, begins)
             )
@@ -425,7 +427,7 @@ class ThoughtFilter:
                 break
             place = mark.end() if mark else begins + 1
             is_text = mark is None or (self._before == "`" == text[place : place + 1])
-            state = None if mark is None or is_text else self._after(mark)
+            state = self._state if ends else None if mark is None or is_text else self._after(mark)
             if state == "void":
                 self._kept.clear()
                 if told:
