@@ -185,12 +185,10 @@ class Provider(Protocol):
     @property
     def name(self) -> str:
         """The name of the provider."""
-        ...
 
     @property
     def model(self) -> str:
         """The name of the model."""
-        ...
 
     def complete(self, request: Request) -> AsyncIterator[Event]:
         """Stream the reply to `request`: deltas, perhaps resets, then one `Done`. Raises: ProviderError, typed.
@@ -199,11 +197,9 @@ class Provider(Protocol):
 
         Closing the iterator early cancels the call and frees its resources.
         """
-        ...
 
     async def aclose(self) -> None:
         """Close clients and subprocesses."""
-        ...
 
 
 async def limits_of(provider: Provider) -> ModelLimits:
@@ -402,7 +398,6 @@ class TellsState(Protocol):
 
     def state(self) -> VoiceState:
         """Return how the latest call went."""
-        ...
 
 
 class CallTally(Struct):

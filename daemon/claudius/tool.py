@@ -233,11 +233,9 @@ class Hands(Protocol):
 
     def offered(self) -> Sequence[Tool]:
         """Return every tool, by name, also those that are `off`; each the same object until it changes."""
-        ...
 
     async def onlookers(self, audience: str, speaker: str, *, anew: bool) -> Onlookers:
         """Return who can see what is said to an audience, `speaker` among them; `anew`: its network is asked now."""
-        ...
 
     async def do(self, call: ToolCall, tool: Tool) -> ToolCall:
         """Do an approved call, or go on with one that an earlier run began; return it as it stands.
@@ -245,7 +243,6 @@ class Hands(Protocol):
         Durable before the first byte leaves. Its state is `started` if it takes longer than a turn may: then it goes
         on by itself, and its result comes as a perception of its own.
         """
-        ...
 
 
 class ToolServers(Protocol):
@@ -253,11 +250,9 @@ class ToolServers(Protocol):
 
     def problems(self) -> Mapping[str, str]:
         """Return what the owner is told of each server that cannot be used as agreed."""
-        ...
 
     async def close(self) -> None:
         """End every server."""
-        ...
 
 
 def tool(purpose: str, *, cls: str = "send", **rest: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -56,7 +56,6 @@ class Agreed(Protocol):
 
     def __call__(self, question: str, needs_person: bool) -> None:  # noqa: FBT001 - one word of two
         """Return if they agree, or if nobody is there and nobody is needed. Raises: UsageProblem."""
-        ...
 
 
 @asynccontextmanager

@@ -114,6 +114,8 @@ def _made(db: Database, intent: Intent, act: PlanMade) -> str:
     """Store a plan, or find the same one there already."""
     where, text = intent.conversation, valid(act.text)
     same = db.value("plan_same", conversation=where, minute=stamp(act.at)[:16], text=text)
+    if same is None and act.at <= intent.at and _is_said_now(db, intent, text):
+        return ""  # a model that only repeats itself would plan it again and again
     if same is None:
         is_closed = intent.planned is not None and intent.planned.closes
         if is_closed or open_plans(db, where) >= MOST_OPEN:
@@ -145,6 +147,12 @@ def _made(db: Database, intent: Intent, act: PlanMade) -> str:
         if not act.repeat:
             _note(db, intent, act, same)
     return _receipt(db, intent, same)
+
+
+def _is_said_now(db: Database, intent: Intent, text: str) -> bool:
+    """Return whether a plan with these words is what the turn carries out."""
+    plans = [key.split(":")[1].partition("/")[2] for key in intent.answers if key.startswith("due:schedule/")]
+    return text in [row["text"] for one in plans if (row := db.one("plan_here", id=int(one)))]
 
 
 def _first(act: PlanMade | PlanMoved) -> str | None:

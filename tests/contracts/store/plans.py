@@ -255,6 +255,24 @@ async def p21a(ground: Ground) -> None:
     assert [at for _, at, _ in after] == ["2026-03-30T00:30"] * 2
 
 
+@case("P22a", "a turn that carries out a plan does not plan the same again, as a model that repeats itself would")
+async def p22a(ground: Ground) -> None:
+    """Once and daily: written again at its own hour it is that plan; ten minutes later it is another."""
+    async with awake(ground) as store:
+        await book(store, made(), made("walk", repeat="daily"))
+        await store.plans.fire_due(TOMORROW, 24)
+        told = []
+        for one in await store.inbox.unfinished(DM):
+            intent = thought(await recalled(store, one.perception, now=TOMORROW + timedelta(seconds=9)), "Now.")
+            for at in (TOMORROW, TOMORROW + timedelta(minutes=10)):
+                act = made(one.perception.text, at, repeat="daily" if one.perception.text == "walk" else "")
+                told.append(await store.core.write(partial(book_plan, intent=intent, act=act)))
+            await store.turns.commit(intent)
+        left = await listed(store)
+    assert [bool(one) for one in told] == [False, True, False, True]
+    assert [at for _, at, _ in left] == ["2026-01-06T08:10", "2026-01-06T08:10", "2026-01-07T08:00"]
+
+
 @case("P22", "a repetition keeps its number and its place among what waits")
 async def p22(ground: Ground) -> None:
     """Fire the first, list, cancel, book another."""
