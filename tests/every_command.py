@@ -93,7 +93,6 @@ NOT_KILLED: dict[str, str] = {
     "model rm": "one file",
     "tools list": READS,
     "tools check": "starts servers, and writes nothing",
-    "tools diff": "starts a server, and writes nothing",
     "tools add": "one transaction, then one file: what no file names is offered to nobody, and done again it is whole",
     "tools remove": "one file, then one transaction: likewise",
     "migrate": "needs a server: killed in its own test, `tests/cli/test_migrate_closed.py`",

@@ -24,7 +24,7 @@ from claudius.config.schema import Config, ToolServerSettings, ToolsSettings
 from claudius.errors import ToolError, ToolFailed, ToolLost, ToolRefused
 from claudius.memory.pins import Pin
 from claudius.tool import Tool, ToolCall, ToolClass
-from claudius.tools.mcp import FAILURES, McpHands, Servers, spec
+from claudius.tools.mcp import FAILURES, McpHands, Servers
 from claudius.tools.mcp_worker import McpConnection, McpConnections
 from claudius.tools.pins import Definition
 from lab.mcp_server import TOOLS, offered
@@ -134,22 +134,6 @@ def test_a_server_that_is_to_end_gets_no_more_jobs() -> None:
     server.end("it wrote a line without end")
 
     assert server not in hands
-
-
-async def test_what_precedes_a_command_runs_it(hands: McpHands, tmp_path: Path) -> None:
-    """`sandbox` is put before the command, which gets the server's own variables through it."""
-    wrapper = tmp_path / "box"
-    wrapper.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/boxed\nshift\nexec "$@"\n')
-    wrapper.chmod(0o700)
-    lab = _spec("good", tmp_path)["command"]
-    server = ToolServerSettings(command=tuple(lab), sandbox=(str(wrapper), "--ro"), env=("TOKEN",))
-    config = Config(tools=ToolsSettings(servers={"good": server}))
-    made = spec("good", Loaded(config, {}, {"TOKEN": Secret("t")}))
-
-    await hands.list("good", made)
-
-    assert (tmp_path / "boxed").read_text().split() == ["--ro", *lab]
-    assert '"TOKEN": "t"' in await hands.call("good", "peek", {})
 
 
 async def test_a_call_that_is_cancelled_is_told_to_its_server_which_is_not_used_again(

@@ -78,6 +78,7 @@ MOVED = {
     "process graph --out": "`claudius process graph --json`",
     "psyche plot": "drawn by `claudius console`, under Life",
     "users blame": "`claudius users log PERSON --blame`",
+    "tools diff": "`claudius tools check NAME`",
     "users diff": "`claudius users log PERSON --diff`",
 }
 """What stands now in the place of a command or option that went: these words, the options anywhere behind them."""

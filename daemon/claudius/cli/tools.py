@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -138,7 +137,6 @@ def list_(*, as_json: bool) -> None:
 @click.option("--timeout-s", type=float, default=0.0, help="The longest call, in seconds.")
 @click.option("--key-arg", default="", help="The argument that takes an idempotency key.")
 @click.option("--mine", multiple=True, metavar="TOOL", help="A tool whose results are your own words.")
-@click.option("--sandbox", default="", help="What precedes the command, as one text: 'bwrap --ro-bind / /'.")
 @click.option("--again", is_flag=True, help="Agree anew to the definitions of a server that is known.")
 @json_option
 def add(name: str, allow: tuple[str, ...], *, again: bool, as_json: bool, **given: Any) -> None:
@@ -149,13 +147,15 @@ def add(name: str, allow: tuple[str, ...], *, again: bool, as_json: bool, **give
     claudius tools add notes --mine read_text_file -- npx -y @modelcontextprotocol/server-filesystem ~/notes
     """  # noqa: D301 - click's mark of a paragraph that is not wrapped
     home = Home.of(os.environ)
-    server = ToolServerSettings(**given | {"sandbox": tuple(shlex.split(given["sandbox"]))})
+    server = ToolServerSettings(**given)
     loaded = tool_servers.begin(home, name, server, again=again)
     [seen] = tool_servers.look(home, loaded, [name], {"patience_s": tool_servers.FIRST_S})
     if seen.error:
         raise ToolFailed(name, seen.error)
     for one in seen.listed.bad:
         click.echo(f"left out: {safe(one)}", err=True)
+    for tool, how in seen.differs.items() if again else ():
+        click.echo(safe(f"{tool} {how}"), err=True)
     classes = _given(allow, seen.listed) if allow or not sys.stdin.isatty() else _asked(seen.listed.tools)
     if missing := sorted({*server.mine} - {one.name for one in seen.listed.tools}):
         raise UsageProblem(f"{name} has no tool {missing[0]!r}")
@@ -214,13 +214,3 @@ def check(name: str | None, *, as_json: bool) -> int:
         lines += [f"  left out: {bad}" for bad in one["bad"]]
     print_result(rows, map(safe, lines or ["there is no server: `claudius tools add`"]), as_json=as_json)
     return 0 if all(one["ok"] for one in rows) else EXIT_FAILED
-
-
-@tools.command()
-@click.argument("name")
-@json_option
-def diff(name: str, *, as_json: bool) -> None:
-    """Show how a server's definitions differ from those that you agreed to; `add --again` agrees to them."""
-    rows = tool_servers.diff(Home.of(os.environ), name)
-    lines = [line for one in rows for line in (f"{one['tool']}: {one['change']}", *one["lines"])]
-    print_result(rows, map(safe, lines or [f"{name}: as agreed"]), as_json=as_json)

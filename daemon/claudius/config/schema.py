@@ -270,7 +270,6 @@ class ToolServerSettings(SettingsTable, frozen=True):
     url: Annotated[Url, says("where it listens, in place of a command")] = ""
     env: Annotated[Words, says("names of variables of .env that it alone gets")] = ()
     timeout_s: Annotated[float, says("the longest call; 0 = tools.call_seconds", ge=0, le=600)] = 0.0
-    sandbox: Annotated[Words, says("what precedes the command, as in bwrap")] = ()
     key_arg: Annotated[str, says("the argument that takes an idempotency key; empty = none")] = ""
     tools: Annotated[
         dict[str, Literal["look", "read", "write", "send"]], says("tool → class; others are not offered")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
-import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,7 +41,7 @@ class ServerLook(Struct, frozen=True, kw_only=True):
     """Why it cannot be used; empty = it can."""
     listed: Listed = Listed(())
     differs: Mapping[str, str] = {}
-    """What differs from the pins, by tool: `changed`, `vanished` or `new`."""
+    """What differs from the pins, by tool."""
     ms: int = 0
 
     @property
@@ -69,8 +67,8 @@ def look(home: Home, loaded: Loaded, names: Sequence[str], more: JSON = {}) -> l
                 server=name, error=blot(": ".join(filter(None, (error.detail, error.said.words()))), secrets)
             )
         ms = round((asyncio.get_running_loop().time() - began) * 1000)
-        agreed = {pin.tool: pin.sha256 for pin in pins if pin.server == name}
-        return ServerLook(server=name, listed=listed, differs=differences(agreed, listed.tools), ms=ms)
+        agreed = [pin for pin in pins if pin.server == name]
+        return ServerLook(server=name, listed=listed, differs=differences(agreed, listed.tools, parts=True), ms=ms)
 
     async def all_of_them() -> list[ServerLook]:
         directory = home.run / f"hands-{os.getpid()}"
@@ -126,31 +124,9 @@ def doctor(home: Home, *, live: bool = False) -> Iterator[Check]:
     for one in look(home, loaded, sorted(servers)) if live else ():
         detail = one.row["detail"] or f"as agreed, {len(one.listed.tools)} tools"
         left_out = f"; left out: {'; '.join(one.listed.bad)}" if one.listed.bad else ""
-        fix = f"`claudius tools diff {one.server}`" if one.differs else f"see its command in {home.config}"
+        again = f"`claudius tools add {one.server} --again …` agrees to it anew"
+        fix = again if one.differs else f"see its command in {home.config}"
         yield Check(f"tools.{one.server}", ok=bool(one.row["ok"]), detail=f"{detail}{left_out}", fix=fix)
-
-
-def diff(home: Home, name: str) -> list[dict[str, Any]]:
-    """Return what differs of a server from its pins: `{"tool", "change", "lines"}`. Raises: ToolFailed."""
-    loaded = load(home, os.environ)
-    [seen] = look(home, loaded, named(loaded, name))
-    if seen.error:
-        raise ToolFailed(name, seen.error)
-    with records(home) as kept:
-        agreed = {pin.tool: _written(pin.description, pin.schema) for pin in kept.pins() if pin.server == name}
-    now = {one.name: _written(one.description, one.schema) for one in seen.listed.tools}
-    return [
-        {
-            "tool": f"{name}.{tool}",
-            "change": how,
-            "lines": list(difflib.unified_diff(agreed.get(tool, []), now.get(tool, []), "agreed", "now", lineterm="")),
-        }
-        for tool, how in seen.differs.items()
-    ]
-
-
-def _written(description: str, schema: Any) -> list[str]:
-    return [*description.splitlines(), *json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False).splitlines()]
 
 
 def offered(home: Home) -> list[dict[str, Any]]:

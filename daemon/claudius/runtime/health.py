@@ -172,7 +172,7 @@ def problems(facts: HealthFacts, settings: AlertSettings) -> tuple[Problem, ...]
             kind="tools",
             subject=name,
             detail=detail,
-            fix=f"`claudius tools diff {name}` shows what differs, `claudius tools check {name}` tries it again",
+            fix=f"`claudius tools check {name}` tries it again, and shows what differs",
             fails=False,
         )
         for name, detail in facts.tools.items()

@@ -292,7 +292,7 @@ class Servers:
             except ToolFailed as error:
                 state.fail(error.detail, self._now())
                 raise
-            pins = {pin.tool: pin.sha256 for pin in self._pins() if pin.server == name}
+            pins = [pin for pin in self._pins() if pin.server == name]
             state.is_listed, state.differs = True, differences(pins, listed.tools)
 
     def _noticed(self, name: str, why: str) -> None:
@@ -317,4 +317,4 @@ def spec(name: str, loaded: Loaded, learn: Callable[[Iterable[str]], None] = lam
     learn(given.values())
     if server.url:
         return {"url": server.url, "token": next(iter(given.values()), "")}
-    return {"command": [*server.sandbox, *server.command], "env": given}
+    return {"command": server.command, "env": given}

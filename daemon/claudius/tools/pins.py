@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from claudius.memory.pins import Pin
 from claudius.tool import JSON, ToolClass
 
 MOST_TOOLS = 64
@@ -18,6 +19,7 @@ SCHEMA_BYTES = 20_000
 SCHEMA_DEPTH = 24
 DESCRIPTION_CHARS = 8_000
 PURPOSE_CHARS = 120
+BEFORE_CHARS = 30
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,63}\Z")
 SERVER = re.compile(r"[a-z][a-z0-9_-]{0,30}\Z")
 
@@ -103,11 +105,24 @@ def closed(schema: JSON, key_arg: str) -> JSON:
     return {**schema, "properties": properties, "required": required, "additionalProperties": False}
 
 
-def differences(pinned: Mapping[str, str], found: Iterable[Definition]) -> dict[str, str]:
-    """Return what differs from the pins (sha256 by tool), by tool: `changed`, `vanished` or `new`."""
-    now = {one.name: one.sha256 for one in found}
-    return {
-        name: "new" if name not in pinned else "vanished" if name not in now else "changed"
-        for name in sorted({*pinned, *now})
-        if pinned.get(name) != now.get(name)
-    }
+def differences(pinned: Iterable[Pin], found: Iterable[Definition], *, parts: bool = False) -> dict[str, str]:
+    """Return what differs from the pins, by tool: `changed`, `vanished`, `new`; `parts`: and where it changed. Pure."""
+    then, now = {one.tool: one for one in pinned}, {one.name: one for one in found}
+    differs = {}
+    for name in sorted({*then, *now}):
+        if name not in then or name not in now:
+            differs[name] = "vanished" if name in then else "new"
+        elif then[name].sha256 != now[name].sha256:
+            differs[name] = "changed" + (f": {_parting(then[name], now[name])}" if parts else "")
+    return differs
+
+
+def _parting(then: Pin, now: Definition) -> str:
+    """Return both texts from a little before where they part."""
+    old, new = (
+        f"{' '.join(one.description.split())} {json.dumps(one.schema, sort_keys=True, ensure_ascii=False)}"
+        for one in (then, now)
+    )
+    parts_at = next((at for at, (one, other) in enumerate(zip(old, new, strict=False)) if one != other), 0)
+    at = max(0, parts_at - BEFORE_CHARS)
+    return f"“{old[at : at + PURPOSE_CHARS]}” is now “{new[at : at + PURPOSE_CHARS]}”"
