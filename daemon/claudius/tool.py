@@ -183,6 +183,12 @@ class Card(Struct, frozen=True, kw_only=True):
         return (talk, once, no) if self.cls is ToolClass.READ else (once, talk, no)
 
     @property
+    def told(self) -> str:
+        """Who may decide it and how, as it stands below the arguments; once decided, the verdict."""
+        thumbs = "" if self.cls is ToolClass.SEND else "👍 or 👎, or "
+        return self.verdict or f"Only {self.who} may decide this: by a button, {thumbs}with !allow and !deny."
+
+    @property
     def text(self) -> str:
         """The question as plain text, with how to answer it, for a network without a form of its own."""
         talk = f", !allow {self.call} talk" if self.for_talk else ""

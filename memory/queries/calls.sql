@@ -115,7 +115,7 @@ UPDATE tool_call SET args = '{}', result = '' WHERE turn = :turn;
 
 -- name: grant_new
 INSERT INTO tool_grant (tool, pin, scope, person, conversation, granted_by, granted_at, expires_at)
-VALUES (:tool, :pin, :scope, :person, :conversation, :granted_by, :granted_at, :expires_at) RETURNING id;
+VALUES (:tool, :pin, :scope, :person, :conversation, :granted_by, :granted_at, :expires_at);
 
 -- name: grants_in_force
 -- scans: the consents that are remembered, a handful; asked only where a tool is to be used

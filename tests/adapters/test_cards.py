@@ -45,6 +45,7 @@ class Asked:
     soul: Alive
     used: list[JSON] = field(default_factory=list)
     id: str = ""
+    cause: str = ""
 
     @property
     def world(self) -> Any:
@@ -173,7 +174,8 @@ async def asking(
             ) as soul:
                 here = Asked(side, soul, used)
                 if n == 0:
-                    await side.stage.say(where, words, calls=where == CHANNEL)
+                    cause = await side.stage.say(where, words, calls=where == CHANNEL)
+                here.cause = cause
                 await until(lambda: len(soul.mind.store.calls.waiting()) == 1)
                 here.id = soul.mind.store.calls.waiting()[0].id
                 await side.stage.until_visible(2)
@@ -195,7 +197,7 @@ async def test_a_question_is_a_post_with_its_arguments_and_buttons(network: str,
     assert words == "Shall I?"
     assert "May I use test.do? (read, until " in question
     assert SHOWN in text
-    assert "Only ben may decide this" in text
+    assert "Only ben may decide this: by a button, 👍 or 👎, or with !allow and !deny." in text
     assert labels == ["Allow for this talk", "Allow", "No"]
 
 
@@ -221,9 +223,9 @@ async def test_the_first_of_the_owners_decisions_counts_once(network: str, way: 
         await here.is_told(BEN, "That is decided: Allowed by ben.")
         text, labels = await here.card()
         said = [one.text for one in await here.posts()]
-        state = here.call.state
+        state, audited = here.call.state, [one["act"] for one in here.soul.records().audit("", 9)]
 
-    assert state == "done"
+    assert (state, audited) == ("done", ["tool_allow"])
     assert here.used == [ARGS]
     assert labels == []
     assert SHOWN in text
@@ -243,13 +245,15 @@ async def test_what_is_no_consent_starts_nothing(network: str, home: Home) -> No
         await here.soul.idle()
         told = await here.told(BEN)
         assert (here.call.state, here.used) == ("waiting", [])
+        assert "Only ben may decide this: by a button, with !allow and !deny." in await here.shown()
 
         await here.press(BEN, "deny", post=1)
         await here.says("Refused by ben: I leave it.")
-        state = here.call.state
+        await here.sees(lambda: _many(4, here.posts()))
+        state, last = here.call.state, (await here.posts())[-1].text
 
     assert sorted(told) == ["Nothing waits here for a word of yours."] * 2 + ["That can be allowed only once."]
-    assert (state, here.used) == ("refused", [])
+    assert (state, last, here.used) == ("refused", "Refused by ben: I leave it.", [])
 
 
 @BOTH
@@ -283,6 +287,28 @@ async def test_the_button_of_an_old_question_works_after_restarts(network: str, 
 
     assert said[2:] == ["It says 42."]
     assert here.used == [ARGS]
+
+
+@BOTH
+@pytest.mark.parametrize("change", ["edited", "deleted", "stopped"])
+async def test_what_is_taken_back_is_no_question_any_more(network: str, change: str, home: Home) -> None:
+    """T11: its post says so at once, and a press of a button that somebody still sees starts nothing."""
+    async with asking(home, network) as here:
+        match change:
+            case "edited":
+                await here.side.stage.edit(CHANNEL, here.cause, "Never mind.", calls=True)
+            case "deleted":
+                await here.side.stage.delete(CHANNEL, [here.cause])
+            case "stopped":
+                await here.say(ANA, "!stop")
+        await here.says("Taken back.")
+        text, labels = await here.card()
+        await here.press(BEN, "allow", post=1)
+        await here.is_told(BEN, "That is decided: Taken back.")
+        audited = [one["act"] for one in here.soul.records().audit("", 9)]
+
+    assert (here.used, labels, SHOWN in text) == ([], [], True)
+    assert audited == []
 
 
 async def test_a_press_is_acknowledged_in_time_on_a_slow_disk(home: Home) -> None:

@@ -89,37 +89,6 @@ async def state_of(soul: Alive, call: ToolCall) -> CallState:
     return found.state
 
 
-async def test_the_first_who_may_decides_and_others_are_told_alone(home: Home) -> None:
-    """A member is refused; the owner's word counts, once; the second is told that it is decided; one use, one reply."""
-    async with asking(home) as (soul, network, call, done):
-        for person, said in (("ben", "!allow"), ("ben", "yes"), ("oz", f"!allow {call.id}"), ("oz", "!deny")):
-            await network.hear(said, person=person, conversation=ROOM, is_shared=said != "yes")
-            await soul.idle()
-
-        assert await state_of(soul, call) is CallState.DONE
-        assert done == [call.args]
-        assert network.told == [
-            ("ben", "Only oz may decide this."),
-            ("oz", "Allowed by you."),
-            ("oz", "Nothing waits here for a word of yours."),
-        ]
-        assert [one.text for one in network.visible if "It says hello" in one.text][-1:] == ["It says hello."]
-        assert network.settled == [(ROOM, f"r:{network.visible[0].key}", "Allowed by Oz.")]
-        assert soul.mind.store.calls.grants(ROOM, ANA, datetime.now(UTC)) == ()
-        acts = [(one["who"], one["act"], one["target"]) for one in soul.records().audit("", 10)]
-        assert acts == [(OZ, "tool_allow", call.tool)]
-
-
-async def test_a_refusal_is_told_by_its_line_and_asks_no_model(home: Home) -> None:
-    """The tool is not used; the soul leaves it, in the conversation that asked."""
-    async with asking(home) as (soul, network, call, done):
-        await network.hear("!deny", person="oz", conversation=ROOM, is_shared=True)
-
-        assert await state_of(soul, call) is CallState.REFUSED
-        assert [one.text for one in network.visible][1:] == ["Refused by Oz: I leave it."]
-        assert (done, network.told) == ([], [("oz", "Noted.")])
-
-
 @pytest.mark.parametrize(("cls", "is_remembered"), [("read", True), ("write", False), ("send", False)])
 async def test_what_is_remembered_of_a_consent_is_bound_by_its_class(
     home: Home, cls: str, *, is_remembered: bool

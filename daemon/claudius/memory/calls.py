@@ -186,18 +186,21 @@ class CallStore:
         return await self._core.write(write)
 
     async def decide(
-        self, call: ToolCall, by: str, now: datetime, *, allows: bool, grant: Grant | None = None
+        self, call: ToolCall, by: str, now: datetime, *, allows: bool, origin: str = "", grant: Grant | None = None
     ) -> ToolCall | None:
         """Decide a call that waits; None if it was decided, or lapsed, before. Exactly one of all deciders succeeds.
 
-        An allowed one is done by the holder of its lane; a refusal is heard there. `grant`: what is remembered with it.
+        An allowed one is done by the holder of its lane; a refusal is heard there. `grant`: what is remembered with it;
+        `origin`: where it was decided, for the audit log.
         """
+        act = "tool_deny" if not allows else "tool_grant" if grant else "tool_allow"
         state, at = (CallState.APPROVED, None) if allows else (CallState.REFUSED, stamp(now))
         values = {"id": call.id, "state": state, "by": by, "now": stamp(now), "ended_at": at, "grant": 0}
 
         def write(db: Database) -> ToolCall | None:
             if not db.change("call_decided", **values):
                 return None
+            db.run("audit_note", at=stamp(now), who=by, act=act, target=call.tool, origin=origin)
             if grant:
                 db.run("grant_new", **_grant_row(grant))
             decided = _call(db, call.id)
@@ -245,10 +248,6 @@ class CallStore:
             return tuple([call.conversation for call in calls])
 
         return await self._core.write(write)
-
-    async def grant(self, grant: Grant) -> int:
-        """Remember a consent; return its number."""
-        return await self._core.write(lambda db: int(db.value("grant_new", **_grant_row(grant))))
 
     async def revoke(self, grant: int, now: datetime) -> bool:
         """End a remembered consent; False if there is none in force."""

@@ -158,6 +158,7 @@ class Lanes:
 
     def break_off(self, conversation: str, turn: str) -> None:
         """Cancel the turn if it is running, here or elsewhere: what it was to answer has changed or is gone."""
+        self._planned.set()  # its question's post says so
         lane = self._lanes.get(conversation)
         if lane and turn and lane.thinking == turn:
             lane.broken.set()

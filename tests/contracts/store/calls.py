@@ -59,6 +59,12 @@ async def asked(store: Store, perception: Perception, **changes: Any) -> ToolCal
     return call
 
 
+def consent(call: ToolCall, scope: Any = "talk", **changes: Any) -> Grant:
+    """Return what Oz lets be remembered with a call."""
+    about: dict[str, Any] = {"tool": call.tool, "pin": "", "person": call.person, "conversation": call.conversation}
+    return Grant(id=0, scope=scope, granted_by=OZ, granted_at=NOW, **{"expires_at": UNTIL} | about | changes)
+
+
 async def ends_heard(store: Store, conversation: str = DM) -> list[tuple[str, str, str, bool]]:
     """Return the perceptions of calls that wait: key, state, text, whether a reply is owed."""
     found = [one.perception for one in await store.inbox.unfinished(conversation)]
@@ -109,11 +115,7 @@ async def c2(ground: Ground) -> None:
     async with awake(ground) as store:
         for n, allows in enumerate((True, False), 1):
             call = await asked(store, heard(n=n, at=f"{DM}{n}"))
-            grant = Grant(
-                id=0, tool=call.tool, pin="", scope="talk", person=ANA, conversation=call.conversation,
-                granted_by=OZ, granted_at=NOW, expires_at=UNTIL,
-            )  # fmt: skip
-            decide = [store.calls.decide(call, by, NOW, allows=allows, grant=grant) for by in (OZ, BEN)]
+            decide = [store.calls.decide(call, by, NOW, allows=allows, grant=consent(call)) for by in (OZ, BEN)]
             one, other = await asyncio.gather(*decide)
             assert one is not None
             assert other is None
@@ -262,24 +264,19 @@ async def c6(ground: Ground) -> None:
 async def c7(ground: Ground) -> None:
     """Remember one of each scope, and look from three places, later, and after a revocation."""
     async with awake(ground) as store:
-        base = Grant(
-            id=0, tool="web.read", pin="", scope="talk", person="", conversation="",
-            granted_by=OZ, granted_at=NOW, expires_at=NOW + HOUR,
-        )  # fmt: skip
-        made = [
-            await store.calls.grant(replace(base, **one))
-            for one in (
-                {"person": ANA, "conversation": OPS},
-                {"scope": "channel", "conversation": "slack:T1:ops"},
-                {"scope": "always"},
-            )
-        ]
+        for n, (scope, person, where) in enumerate(
+            (("talk", ANA, OPS), ("channel", "", "slack:T1:ops"), ("always", "", ""))
+        ):
+            call = await asked(store, heard(at=f"{DM}{n}"))
+            grant = consent(call, scope, person=person, conversation=where, expires_at=NOW + HOUR)
+            await store.calls.decide(call, OZ, NOW, allows=True, grant=grant)
+        made = [one.id for one in store.calls.grants(OPS, ANA, NOW)]
 
         def seen(where: str, person: str, at: Any = NOW) -> list[int]:
             """Return which consents are in force."""
             return sorted(one.id for one in store.calls.grants(where, person, at))
 
-        assert seen(OPS, ANA) == made
+        assert len(made) == 3
         assert seen(OPS, BEN) == made[1:]
         assert seen("slack:T1:other:1", ANA) == made[2:]
         assert seen(OPS, ANA, NOW + HOUR) == []
@@ -311,11 +308,8 @@ async def c9(ground: Ground) -> None:
     async with awake(ground) as store:
         mine = await asked(store, heard(at=f"{DM}1"))
         theirs = await asked(store, heard(person=BEN, at=OPS, n=2), person=BEN)
-        grant = Grant(
-            id=0, tool="t", pin="", scope="always", person=ANA, conversation="",
-            granted_by=OZ, granted_at=NOW, expires_at=UNTIL,
-        )  # fmt: skip
-        await store.calls.grant(grant)
+        also = await asked(store, heard(at=f"{DM}3", n=3))
+        await store.calls.decide(also, OZ, NOW, allows=True, grant=consent(also, "always", conversation=""))
         await store.erasure.erase((ANA,))
         assert store.calls.find(mine.id) is None
         assert store.calls.grants(OPS, ANA, NOW) == ()

@@ -72,8 +72,7 @@ def _is(content: str, utterance: Utterance) -> bool:
 def _asked(card: Card) -> str:
     """Return a question for consent, or what was decided. Pure."""
     args = f"```\n{card.args}\n```" if card.args else ""
-    told = card.verdict or f"Only {card.who} may decide this: by a button, 👍 or 👎, or with !allow and !deny."
-    return "\n".join(filter(None, (card.question, args, f"-# {told}")))
+    return "\n".join(filter(None, (card.question, args, f"-# {card.told}")))
 
 
 def _buttons(card: Card) -> discord.ui.View:

@@ -224,8 +224,7 @@ def card_blocks(card: Card) -> list[dict[str, Any]]:
             for verb, label in card.buttons
         ]
         blocks.append({"type": "actions", "elements": buttons})
-    told = card.verdict or f"Only {card.who} may decide this: by a button, 👍 or 👎, or with !allow and !deny."
-    return [*blocks, {"type": "context", "elements": [_plain(told)]}]
+    return [*blocks, {"type": "context", "elements": [_plain(card.told)]}]
 
 
 def _plain(text: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from claudius.cognition.mind import Mind
 from claudius.errors import ClaudiusError, DeliveryError, DeliveryLater, UsageProblem
 from claudius.foreign import unquoted
-from claudius.memory.audit import CLI, AuditEntry
+from claudius.memory.audit import CLI
 from claudius.perception import CommandExtra, Perception, Place, given_in
 from claudius.runtime.adapter import Adapter, shown_name
 from claudius.runtime.auditing import origin_of
@@ -117,10 +117,7 @@ class Consents:
         grant = self._grant(call, verb, by)
         if verb not in ("allow", "deny") and grant is None:
             return "That can be allowed only once."
-        act: Literal["tool_deny", "tool_grant", "tool_allow"]
-        act = "tool_deny" if verb == "deny" else "tool_grant" if grant else "tool_allow"
-        await store.audit.note(AuditEntry(who=by, act=act, target=call.tool, origin=origin), now)
-        decided = await store.calls.decide(call, by, now, allows=verb != "deny", grant=grant)
+        decided = await store.calls.decide(call, by, now, allows=verb != "deny", origin=origin, grant=grant)
         if decided is None:
             return await self._decided_before(store.calls.find(call.id) or call)
         self._lanes.wake(call.conversation)
