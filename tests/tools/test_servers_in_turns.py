@@ -52,6 +52,22 @@ def test_a_server_is_in_force_at_the_next_turn_and_shows_no_secret(tmp_path: Pat
     assert not [path for path in kept if CANARY.encode() in path.read_bytes()]
 
 
+def test_without_a_daemon_the_command_that_allows_a_call_sees_it_through(tmp_path: Path) -> None:
+    """Its process ends when the call has: nothing is cut off in the middle, and the next command tells what came of it."""
+    machine = Machine(tmp_path)
+    _add(machine, "lab", "good", "--allow=send=send")
+    machine.scripted(_use("lab.send", text="hi"))
+    (waiting,) = machine.ok("chat", "--once", "Send it.", "--json").json["waiting"]
+
+    machine.ok("tools", "allow", waiting)
+
+    assert machine.ok("tools", "show", waiting, "--json").json["state"] == "done"
+    assert (machine.root / "lab").read_text().count("send ") == 1
+    machine.scripted(reply("Sent."))  # each process reads them anew
+    later = machine.ok("chat", "--once", "Thank you.", "--json").json
+    assert [one["reply"] for one in later["earlier"]] == ["Sent."]
+
+
 def test_neither_start_nor_a_turn_without_tools_waits_for_a_server(tmp_path: Path) -> None:
     """Three servers, one of which never answers: no process of theirs is there before a tool is used."""
     machine = Machine(tmp_path)

@@ -19,6 +19,8 @@ JOIN_S = 30.0
 """How long to wait for a process that holds the home to open, or close, its socket."""
 LOOK_AGAIN_S = 0.1
 ANSWER_S = 10.0
+GRACE_S = 8.0
+"""How long a command that runs the soul itself lets what it began go on."""
 
 
 class HeldBack(TryAgain):
@@ -30,10 +32,10 @@ class HeldBack(TryAgain):
 
 
 @asynccontextmanager
-async def session(home: Home, join_s: float = JOIN_S) -> AsyncIterator[ControlConnection]:
+async def session(home: Home, join_s: float = JOIN_S, grace_s: float = GRACE_S) -> AsyncIterator[ControlConnection]:
     """Yield a connection to the soul of `home`; if no process holds the home, this one does until the end.
 
-    Raises: ClaudiusError if neither succeeds within `join_s` seconds.
+    `grace_s`: how long what it began may go on then. Raises: ClaudiusError if neither succeeds within `join_s`.
     """
     deadline = time.monotonic() + join_s
     while True:
@@ -53,7 +55,7 @@ async def session(home: Home, join_s: float = JOIN_S) -> AsyncIterator[ControlCo
                     yield connection
                     return
             finally:
-                await server.stop()
+                await server.stop(grace_s=grace_s)
         except AlreadyRunning:
             if time.monotonic() > deadline:
                 raise
@@ -144,12 +146,12 @@ async def ask(home: Home, op: str, **words: object) -> dict[str, Any] | None:
         raise TryAgain(f"the process that holds {home.root} does not answer: try again") from error
 
 
-async def wake_and_ask(home: Home, op: str, **words: object) -> dict[str, Any]:
+async def wake_and_ask(home: Home, op: str, *, grace_s: float = GRACE_S, **words: object) -> dict[str, Any]:
     """Send one request to the soul, which runs in this process if no other holds the home.
 
     Raises: ClaudiusError with what it answers instead; TryAgain if it went away.
     """
-    async with session(home) as connection:
+    async with session(home, grace_s=grace_s) as connection:
         await connection.send({"op": op, **words})
         answer = await connection.receive()
     if answer is None:

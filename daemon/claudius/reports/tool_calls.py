@@ -12,6 +12,9 @@ from claudius.home import Home
 from claudius.reports.opened import edit, noted, records
 from claudius.reports.session import wake_and_ask
 
+CALL_S = 120.0
+"""How long a command lets what it has allowed go on, where no daemon runs that would do it."""
+
 
 def call(home: Home, name: str) -> Mapping[str, Any]:
     """Return one call with its result. Raises: UsageProblem if there is none."""
@@ -24,7 +27,7 @@ def call(home: Home, name: str) -> Mapping[str, Any]:
 
 def decide(home: Home, name: str, verb: str) -> str:
     """Decide a call by the owner's word, through the soul that runs or in this process. Raises: ClaudiusError."""
-    return str(asyncio.run(wake_and_ask(home, "tool", id=name, verb=verb))["said"])
+    return str(asyncio.run(wake_and_ask(home, "tool", grace_s=CALL_S, id=name, verb=verb))["said"])
 
 
 def revoke(home: Home, grant: int) -> None:

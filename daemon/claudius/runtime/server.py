@@ -279,8 +279,8 @@ class Server:
             await self._second.close()
         if self._services:
             await self._services.stop()
-        within_s = 0.0 if is_damaged else grace_s
-        await asyncio.gather(self._lanes.drain(within_s), self._lanes.hands.close(within_s))
+        await self._lanes.drain(0.0 if is_damaged else grace_s)  # its lanes begin calls to the end
+        await self._lanes.hands.close(0.0 if is_damaged else stop_at_s - AFTER_DRAIN_S - time.monotonic())
         await self._taking_back.close()
         await self._commands.close(0.0 if is_damaged else max(CLOSE_S, stop_at_s - AFTER_DRAIN_S - time.monotonic()))
         with contextlib.suppress(TimeoutError):
