@@ -10,12 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from claudius.cognition.commit import card_of
 from claudius.cognition.consent import NO_OWNER, ConsentBasis, decide, is_typed, person_behind, taint, usable
 from claudius.config.schema import Config, ToolsSettings
 from claudius.perception import Kind, MessageExtra, Origin, Perception, Standing
 from claudius.recollection import Entry, EntryType, Fact, PastTurn, Recollection, unrecalled
 from claudius.shown import How, Quoted, ReadFile
 from claudius.tool import Asks, Grant, Onlookers, Refuses, Runs, Tool, ToolCall, ToolClass, ToolStep
+from contracts.store.calls import used
 
 NOW = datetime(2026, 11, 26, 10, 0, tzinfo=UTC)
 OZ, ADA = "slack:T:UOZ", "slack:T:UADA"
@@ -279,3 +281,19 @@ def test_a_prompt_names_what_can_be_used_here() -> None:
     """Nothing is said of a tool that no one here may allow; of the others, whether they ask first."""
     assert [usable(one, basis()) for one in (LOOK, WEB, NOTES)] == ["", "asks first", None]
     assert usable(WEB, basis(grants=[grant("web.read")])) == ""
+
+
+def test_a_card_shows_all_that_is_sent_and_says_what_it_leaves_out() -> None:
+    """A read shows its address; a write is cut, and says so; of a send nothing is left out."""
+    soon = NOW + timedelta(hours=1)
+    long = {"text": "x" * 900}
+    cards = {
+        cls: card_of(used("t" * 16, cls=cls, args=long, until=soon), ["Oz", "Ana"], UTC) for cls in ("write", "send")
+    }
+    read = card_of(used("t" * 16, until=soon, reason="a file stands here"), [], UTC)
+
+    assert read.question == f"May I read https://example.org/a? (read.it, until {soon:%A} {soon.hour}:{soon:%M})"
+    assert (read.args, read.who, read.for_talk) == ("a file stands here", "An owner", True)
+    assert cards["write"].args.endswith("… and 308 characters more")
+    assert long["text"] in cards["send"].args
+    assert cards["send"].text.endswith(f"Oz or Ana may say: !allow {'t' * 16}/0, !deny {'t' * 16}/0")

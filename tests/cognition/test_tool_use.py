@@ -25,7 +25,7 @@ from claudius.reports.conversations import explained
 from claudius.reports.replaying import replayed
 from claudius.testing.alive import Alive, alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
-from claudius.tool import JSON, Tool, ToolCall, ToolClass
+from claudius.tool import JSON, Card, Tool, ToolCall, ToolClass
 from claudius.tools.offered import built_in
 from minds import Clock, by_tag, registered, say, wanted
 from prompt_records import prompt_of, records
@@ -107,9 +107,14 @@ async def test_later_turns_show_what_was_asked_and_what_came_of_it(home: Home) -
 
 
 class Watched(RehearsalAdapter):
-    """A network that notes every piece of a message while it grows."""
+    """A network that notes every piece of a message while it grows, and what a question's post says at last."""
 
     pieces: str = ""
+    settled: str = ""
+
+    async def settles(self, conversation: str, receipt: str, card: Card) -> None:  # noqa: ARG002 - the protocol's
+        """Note the verdict."""
+        self.settled += card.verdict
 
     async def show(self, utterance: Utterance, text: str) -> None:
         """Note a piece."""
@@ -248,13 +253,15 @@ async def test_a_question_that_nobody_decided_is_told_to_the_next_turn_alone(hom
     """T11: nobody is written to when it lapses; the next prompt shows it once, and no model was asked between."""
     look = '{"tool": "web.read", "args": {"url": "https://example.org/a"}}'
     clock = Clock()
-    voice = Scripted([asks(look), SAID])
-    async with alive(home, voice, tools=lambda: (page(),), clock=clock) as soul:
+    voice, network = Scripted([asks(look), SAID]), Watched()
+    async with alive(home, voice, network=network, tools=lambda: (page(),), clock=clock) as soul:
         await soul.network.hear("What does https://example.org/a say?", person="ana")
         await soul.network.until_visible(2)
         clock.forward(hours=25)
+        (late,) = soul.mind.store.calls.waiting()
+        assert await soul.mind.store.calls.decide(late, late.person, clock(), allows=True) is None
         soul.server.tick()
-        while soul.mind.store.calls.waiting():
+        while not network.settled:
             await soul.mind.store.flush()
         await soul.idle()
         silent = len(soul.network.visible), len(voice.requests)
@@ -262,7 +269,7 @@ async def test_a_question_that_nobody_decided_is_told_to_the_next_turn_alone(hom
         await soul.network.until_visible(3)
 
     told = [one for one in records(prompt_of(voice.requests[-1])) if one["kind"] == "tool"]
-    assert silent == (2, 1)
+    assert (silent, network.settled) == ((2, 1), "Nobody decided in time.")
     assert [(one["tool"], one["state"]) for one in told] == [("web.read", "lapsed")]
 
 
