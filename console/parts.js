@@ -231,7 +231,7 @@ export function Turn({ turn, soul, moved, level = "h3" }) {
     <p>${plain(why.explained.words || "Nobody asked for it: it took a moment of its own.")}</p>
     ${why.explained.numbers && html`<p class="small">${plain(why.explained.numbers)}</p>`}
     <h3>What changed</h3>${why.explained.changed.length ? why.explained.changed.map((line) => html`<p class="private">${plain(line)}</p>`) : html`<p>Nothing: it stayed in ${spaced(why.process)}.</p>`}
-    <p class="small">${why.provider ? `${why.provider} ${why.model} · ${tokensIn(why.usage)} tokens in, ${why.usage.output_tokens} out · ${dollars(why.usage.cost_usd)}` : "no model was asked"}</p>
+    <p class="small">${why.provider ? `${why.provider}${why.model === why.provider ? "" : ` ${why.model}`} · ${tokensIn(why.usage)} tokens in, ${why.usage.output_tokens} out · ${dollars(why.usage.cost_usd)}` : "no model was asked"}</p>
     <p class="small">${why.expired_at ? `The record of this turn expired on ${day(why.expired_at)}.` : html`<button class="link" onClick=${() => soul.show("The whole prompt", html`<${Prompt} turn=${turn}/>`)}>the whole prompt</button>`} · turn ${why.turn}</p>
     ${why.provider && !why.expired_at && html`<p><${Deed} label="Replay" does=${() => post("replay", { turns: [turn], files: {} })} done=${({ turns: [one] }) => (one.identical ? "built again: the same prompt, byte for byte" : "built again: not the same prompt")}/></p>`}
   </article>`}<//>`;

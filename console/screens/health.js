@@ -27,7 +27,7 @@ export function Health({ soul }) {
   return html`<div class="one"><h1>Health</h1><div class="columns">
     <div><${Section} title="State" of=${status}>${(now) => html`<dl class="facts">
       <dt>process</dt><dd>${now.running ? `awake: process ${now.pid}, up ${span(now.uptime_s)}` : html`asleep: <code>claudius daemon start</code> wakes it`}${now.careful ? " · careful after an unclean end" : ""}</dd>
-      <dt>voice</dt><dd>${plain(now.provider?.name ?? "none")} ${plain(now.provider?.model)}</dd>
+      <dt>voice</dt><dd>${plain(now.provider?.name ?? "none")} ${now.provider?.model !== now.provider?.name && plain(now.provider?.model)}</dd>
       <dt>waiting</dt><dd>${now.inbox.pending} to think, ${now.outbox.pending} to say${now.inbox.dead + now.outbox.failed ? ` · given up: ${now.inbox.dead} heard, ${now.outbox.failed} said` : ""}</dd>
       <dt>turns</dt><dd>${now.turns.total}, ${now.turns.today} today</dd><dt>home</dt><dd>${plain(now.home)} · version ${now.version}</dd>
       ${now.adapters.map((one) => html`<dt>${plain(one.name)}</dt><dd>${one.connected ? "connected" : "not connected"}, ${one.last_inbound_s === null ? "never heard" : `last heard ${span(one.last_inbound_s)} ago`}${one.detail ? ` · ${plain(one.detail)}` : ""}</dd>`)}</dl>`}<//>
