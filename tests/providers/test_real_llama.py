@@ -50,8 +50,8 @@ async def test_plain_floor_a_real_model_answers_at_least_as_often_as_to_a_bare_p
 ) -> None:
     """Of each twenty lines it answers no fewer than where one line of persona is all that it is told, in the same run.
 
-    It samples nothing, so a run is the same each time. Nothing leaks, everybody hears words, and the prompt keeps its
-    budget.
+    It samples nothing, so runs of one day are the same: the prompt begins with the date. Nothing leaks, everybody hears
+    words, and the prompt keeps its budget.
     """
     monkeypatch.setenv("CLAUDIUS_HOME", str(home.root))
     env = {
