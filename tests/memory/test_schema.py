@@ -21,6 +21,7 @@ from claudius.memory.sqlite.schema import create_database, empty_database, load_
 SCHEMA = shipped("memory") / "schema"
 
 
+@cache
 def tables() -> list[str]:
     """Return the tables of a fresh database, without the internal tables of virtual ones."""
     with closing(empty_database(load_migrations(SCHEMA))) as database:
