@@ -164,7 +164,8 @@ def _may_hear(seen: SceneEvents, source: str, target: str) -> bool:
 
 
 def _shared(private: Iterable[str], sent: str) -> Iterator[str]:
-    return (gram for gram in dict.fromkeys(_grams(private)) if f" {gram} " in f" {_plain(sent)} ")
+    said = f" {_plain(sent)} "
+    return (gram for gram in dict.fromkeys(_grams(private)) if f" {gram} " in said)
 
 
 def _grams(texts: Iterable[str]) -> Iterator[str]:
