@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
 from claudius.home import Home
 from claudius.ledger_types import Noted
 from claudius.memory import moments
+from claudius.memory.ranking import Floor, asked_for, rank
 from claudius.memory.recall import RecallLimits
 from claudius.memory.sqlite import SqliteStore
 from claudius.perception import Perception, private
@@ -16,11 +19,19 @@ from contracts.store.ground import ANA, BEN, NOW, assess, exchange, heard, taken
 from contracts.store.ledger import belief, line, reflected
 
 
-async def asked(home: Home, *, beliefs: bool, is_assessed: bool) -> list[str]:
-    """Return every statement of one recall in a conversation with some history."""
+@asynccontextmanager
+async def opened(home: Home) -> AsyncIterator[SqliteStore]:
+    """Yield a store."""
+    home.create()
     store = SqliteStore(home.database)
     await store.start("boot", NOW)
-    try:
+    yield store
+    await store.close(clean=True)
+
+
+async def asked(home: Home, *, beliefs: bool, is_assessed: bool) -> list[str]:
+    """Return every statement of one recall in a conversation with some history."""
+    async with opened(home) as store:
         for n in range(1, 4):
             said = heard(n=n)
             await exchange(store, said, noted=Noted(interactions=(line(said),)))
@@ -31,13 +42,8 @@ async def asked(home: Home, *, beliefs: bool, is_assessed: bool) -> list[str]:
         statements: list[str] = []
         with store.core.snapshot() as db:
             db.connection.set_trace_callback(statements.append)
-        found = await store.turns.recall(
-            pending, nonce="n", now=NOW, limits=RecallLimits(ttl_hours=72, beliefs=beliefs)
-        )
-        with store.core.snapshot() as db:
-            db.connection.set_trace_callback(None)
-    finally:
-        await store.close(clean=True)
+        limits = RecallLimits(ttl_hours=72, beliefs=beliefs)
+        found = await store.turns.recall(pending, nonce="n", now=NOW, limits=limits)
     assert found.peers[0].messages == 3
     assert bool(found.beliefs) is beliefs
     assert bool(found.peers[0].assessments) is is_assessed
@@ -52,9 +58,7 @@ async def test_beliefs_cost_at_most_one_question_more(home: Home, *, is_assessed
     """
     counts = {}
     for beliefs in (True, False):
-        place = Home(home.root / str(beliefs))
-        place.create()
-        counts[beliefs] = await asked(place, beliefs=beliefs, is_assessed=is_assessed)
+        counts[beliefs] = await asked(Home(home.root / str(beliefs)), beliefs=beliefs, is_assessed=is_assessed)
 
     assert len(counts[True]) - len(counts[False]) == (0 if is_assessed else 1)
     own = [one for one in counts[False] if re.search("FROM (assessment|belief|peer|peer_tally) ", one)]
@@ -63,9 +67,7 @@ async def test_beliefs_cost_at_most_one_question_more(home: Home, *, is_assessed
 
 async def told(home: Home, channels: int, perception: Perception) -> list[str]:
     """Return every statement of a turn's two reads, where the speaker and another share so many channels."""
-    store = SqliteStore(home.database)
-    await store.start("boot", NOW)
-    try:
+    async with opened(home) as store:
         for n in range(channels):
             await store.people.know_members(f"shared:slack:T1:c{n}", (ANA, BEN), NOW)
         pending = await taken(store, perception)
@@ -75,10 +77,6 @@ async def told(home: Home, channels: int, perception: Perception) -> list[str]:
         found = await store.turns.recall(pending, nonce="n", now=NOW, limits=RecallLimits(ttl_hours=72))
         assert found.audiences.count("shared:") >= channels
         await store.moments.remember(perception, {"walnut": 1.0}, found)
-        with store.core.snapshot() as db:
-            db.connection.set_trace_callback(None)
-    finally:
-        await store.close(clean=True)
     return statements
 
 
@@ -87,9 +85,7 @@ async def test_channels_in_common_cost_no_question_more(home: Home, place: str) 
     """A turn asks as often where its speaker shares 500 channels with the soul as where they share two."""
     counts = {}
     for channels in (2, 500):
-        at = Home(home.root / str(channels))
-        at.create()
-        counts[channels] = await told(at, channels, heard(n=9, at=place, person=ANA))
+        counts[channels] = await told(Home(home.root / str(channels)), channels, heard(n=9, at=place, person=ANA))
 
     assert len(counts[500]) == len(counts[2])
 
@@ -103,15 +99,11 @@ async def keep(store: SqliteStore, number: int, text: str = "walnut") -> None:
 
 async def test_a_search_reads_few_segments_of_the_index(home: Home) -> None:
     """A word costs a look into every segment, so however many moments came one by one, there are few of them."""
-    store = SqliteStore(home.database)
-    await store.start("boot", NOW)
-    try:
+    async with opened(home) as store:
         for number in range(15):
             await keep(store, number, f"walnut {number}")
         with store.core.snapshot() as db:
             (found,) = db.connection.execute("SELECT count(DISTINCT segid) AS segments FROM moment_index_idx")
-    finally:
-        await store.close(clean=True)
 
     assert found["segments"] <= 4
 
@@ -119,16 +111,28 @@ async def test_a_search_reads_few_segments_of_the_index(home: Home) -> None:
 async def test_what_many_moments_hold_is_counted_once(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """To count a word takes the longer the more moments hold it, so its count stays until a twentieth more are kept."""
     monkeypatch.setattr(moments, "MANY", 40)
-    store = SqliteStore(home.database)
-    await store.start("boot", NOW)
     counts = []
-    try:
+    async with opened(home) as store:
         for number in range(1, 44):
             await keep(store, number)
             if number in (39, 40, 42, 43):
                 found = await store.moments.remember(heard(n=9), {"walnut": 1.0})
                 counts.append(found.frequencies["walnut"])
-    finally:
-        await store.close(clean=True)
 
     assert counts == [39, 40, 40, 43]
+
+
+async def test_what_cannot_pass_the_floor_is_not_read(home: Home) -> None:
+    """The words that moments hold tell that none of them bears on it; what does is found as if all were read."""
+    read = []
+    async with opened(home) as store:
+        for number, text in enumerate(("The walnut harvest was poor.", "Ben mends boats.", "Boats, a harvest, rain.")):
+            await keep(store, number, text)
+        for words in ("A poor walnut harvest", "Ben sails boats", "Chairs, lamps, rugs and shelves in the boats"):
+            for floor in (Floor(0.44), Floor(0.44, is_question=False)):
+                spared = await store.moments.remember(heard(n=9), terms := asked_for(words), floor=floor)
+                whole = await store.moments.remember(heard(n=9), terms)
+                assert rank(terms, spared, 1, most=9, floor=floor) == rank(terms, whole, 1, most=9, floor=floor)
+                read.append(len(spared.moments))
+
+    assert read == [3, 3, 3, 3, 3, 0]

@@ -17,7 +17,7 @@ from claudius.config.schema import Config
 from claudius.intent import Intent
 from claudius.memory.facts import bears_on, ended_line, keys_of
 from claudius.memory.moments import cut
-from claudius.memory.ranking import TEXT_CHARS, Found, Ranked, asked_for, asks, rank, stemmed
+from claudius.memory.ranking import TEXT_CHARS, Floor, Found, Ranked, asked_for, asks, rank, stemmed
 from claudius.memory.store import Store
 from claudius.perception import Kind, MessageExtra, Origin, internal
 from claudius.prompt import MONTHS, ago, short_name
@@ -120,8 +120,9 @@ async def remember(recollection: Recollection, store: Store, config: Config, sou
     asked = asked_for(heard, *before or [""], name=soul_name)
     if not asked:
         return Remembered()
-    found = await store.moments.remember(perception, asked, recollection)
-    return shown(recollection, found, asked, config)
+    floor = Floor(config.memory.floor, asks(heard))
+    found = await store.moments.remember(perception, asked, recollection, floor)
+    return shown(recollection, found, asked, config, floor)
 
 
 def _heard(recollection: Recollection) -> str:
@@ -133,7 +134,9 @@ def _heard(recollection: Recollection) -> str:
     return "\n".join(texts)
 
 
-def shown(recollection: Recollection, found: Found, asked: Mapping[str, float], config: Config) -> Remembered:
+def shown(
+    recollection: Recollection, found: Found, asked: Mapping[str, float], config: Config, floor: Floor
+) -> Remembered:
     """Return the lines of memory: facts that ended, then the moments, all that bears on what is heard. Pure."""
     memory = config.memory
     rendered = {turn.turn for turn in recollection.past} | {recollection.turn}
@@ -156,11 +159,7 @@ def shown(recollection: Recollection, found: Found, asked: Mapping[str, float], 
         rows.append(f"ended:{fact.id}")
     left, most = BLOCK_TOKENS - BLOCK_COSTS - sum(map(_cost, lines)), memory.remembered
     is_news = [one for one in found.moments.values() if one.turn not in rendered]  # what the history holds is left out
-    ranked = (
-        rank(asked, found, now.timestamp(), most=4 * most, floor=memory.floor, is_question=asks(_heard(recollection)))
-        if is_news
-        else ()
-    )
+    ranked = rank(asked, found, now.timestamp(), most=4 * most, floor=floor) if is_news else ()
     if recollection.listener:  # nobody has just spoken: what is only next to something found has nobody to ask for it
         ranked = tuple([one for one in ranked if one.moment.id in found.hits or one.moment.id in found.nearest])
     taken: set[int] = set()

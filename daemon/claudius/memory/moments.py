@@ -9,16 +9,17 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from heapq import nlargest
+from itertools import chain
 from math import exp2
 from typing import Any, Protocol
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from claudius.errors import StoreCorrupt, StoreError, StoreTooNew
 from claudius.intent import Intent
 from claudius.memory.database import Core, Database, Decoding, Row, dump, entry_of, parse, parse_strings
-from claudius.memory.ranking import TEXT_CHARS, Beside, Found, begins_alike, is_alike, rarest, rarity
+from claudius.memory.ranking import NO_FLOOR, TEXT_CHARS, Beside, Floor, Found, begins_alike, is_alike, rarest, rarity
 from claudius.memory.seeing import Seeing, canonical
 from claudius.perception import Perception
 from claudius.prompt import valid
@@ -60,15 +61,16 @@ class MomentStore:
         perception: Perception,
         asked: Mapping[str, float],
         here: Recollection | None = None,
+        floor: Floor = NO_FLOOR,
     ) -> Found:
-        """Return the moments that share a term with what was heard.
+        """Return the moments that share a term with what was heard; none if none of them may pass the `floor`.
 
         `asked`: each term with its weight. Only what may be shown where the perception was heard is returned;
         `here`: what the turn knows of that already.
         """
         near = await self.semantic.near(perception, here) if self.semantic else None
         with self._core.snapshot() as db:
-            return find_moments(db, asked, perception, near, here, self._common)
+            return find_moments(db, asked, perception, near, here, self._common, floor)
 
     def vectors_held(
         self, perception: Perception, embedder: str, known: Mapping[str, int], here: Recollection | None = None
@@ -146,6 +148,7 @@ def find_moments(
     near: Near | None = None,
     here: Recollection | None = None,
     common: dict[str, tuple[int, int]] | None = None,
+    floor: Floor = NO_FLOOR,
 ) -> Found:
     """Return what shares one of the rarest terms or is near in meaning, and what is next to it.
 
@@ -169,13 +172,18 @@ def find_moments(
     terms = rarest(asked, frequencies, total)
     if not terms and not near:
         return Found(total=total)
-    weights = {one: asked[stem] * rarity(frequencies[stem], total) for stem in terms for one in places[stem]}
-    postings = db.all("moment_places", terms=dump(list(weights))) if weights else ()
-    holding = {row["term"]: frozenset(parse(f"[{row['ids'] or ''}]")) for row in postings}
+    found = Found(frequencies={term: frequencies[term] for term in terms}, total=total)
+    weights = {term: asked[term] * rarity(frequencies[term], total) for term in terms}
+    postings = db.all("moment_places", terms=dump([*chain(*map(places.__getitem__, terms))])) if terms else ()
+    holding: dict[str, set[int]] = defaultdict(set)
+    for row in postings:
+        holding[said[row["term"]]].update(parse(f"[{row['ids'] or ''}]"))
     scores: dict[int, float] = defaultdict(float)
     for term, ids in holding.items():
         for one in ids:
             scores[one] += weights[term]
+    if floor.share and not (near and near.nearest) and not floor.may_bear(asked, weights, found, holding, scores):
+        return found
     best = [one for _, one in nlargest(CANDIDATES, zip(scores.values(), scores, strict=True))]
     rows = db.all("moments_around", ids=dump(list(dict.fromkeys([*best, *(near.nearest if near else ())]))))
     shown = {one for one in {row["audience"] for row in rows} if seeing.may((one,))}
@@ -184,13 +192,12 @@ def find_moments(
     hits: dict[int, list[str]] = defaultdict(list)
     for term, ids in holding.items():
         for one in ids.intersection(moments):
-            hits[one].append(said[term])
-    return Found(
+            hits[one].append(term)
+    return replace(
+        found,
         moments=moments,
         hits={one: frozenset(held) for one, held in hits.items()},
         beside={row["id"]: Beside(row["before_id"] or 0, row["after_id"] or 0) for row in rows if row["is_asked"]},
-        frequencies={term: frequencies[term] for term in terms},
-        total=total,
         nearness=near.of(moments) if near else {},
         nearest=near.nearest if near else (),
     )

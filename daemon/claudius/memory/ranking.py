@@ -119,30 +119,58 @@ def asks(text: str) -> bool:
     return _ASKS.search(text) is not None
 
 
-def rank(
-    asked: Mapping[str, float], found: Found, now_s: float, *, most: int, floor: float = 0.0, is_question: bool = True
-) -> tuple[Ranked, ...]:
-    """Return the moments that are relevant to what is asked, at most `most`, best first. Pure.
+class Floor(Struct, frozen=True):
+    """What a moment must hold of a message for anything to be shown."""
 
-    `floor`: the least share of a question that one moment must hold, of a person whom it names if it names any, else
-    nothing bears on it; of a statement, two thirds of it for each moment, in both directions. 0 = none.
-    """
-    weights = {
-        term: asked[term] * rarity(count, found.total) for term, count in found.frequencies.items() if term in asked
-    }
+    share: float = 0.0
+    """The least share of a question that one moment must hold, of a person whom it names if it names any, else nothing
+    bears on it; of a statement, two thirds of it for each moment, in both directions. 0 = none."""
+    is_question: bool = True
+
+    def may_bear(
+        self,
+        asked: Mapping[str, float],
+        weights: Mapping[str, float],
+        found: Found,
+        holding: Mapping[str, set[int]],
+        scores: Mapping[int, float],
+    ) -> bool:
+        """Return whether a moment may pass, by which hold each term and by the weight of what each holds. Pure."""
+        least = STATED * self.share
+        of_statement = _whole(asked, weights, found.total) * least / (2 - least)
+        need = self.share * sum(weights.values()) if self.is_question else of_statement
+        alone = set[int]().union(*map(holding.__getitem__, self.rare(found)))
+        enough = [one for one, score in scores.items() if score >= need - 1e-9]  # the same sum in another order
+        several = [one for one in enough if sum([one in held for held in holding.values()]) > 1]
+        return bool(several) or not alone.isdisjoint(enough)
+
+    def rare(self, found: Found) -> set[str]:
+        """Return the terms that bear alone. Pure."""
+        least, one_in = ALONE_ASKED if self.is_question else ALONE_STATED
+        return {term for term, count in found.frequencies.items() if count <= max(least, found.total / one_in)}
+
+
+NO_FLOOR = Floor()
+
+
+def rank(
+    asked: Mapping[str, float], found: Found, now_s: float, *, most: int, floor: Floor = NO_FLOOR
+) -> tuple[Ranked, ...]:
+    """Return the moments that are relevant to what is asked, at most `most`, best first. Pure."""
+    weights = {term: asked[term] * rarity(count, found.total) for term, count in found.frequencies.items()}
     moments = found.moments
     if not moments or not (weights or found.nearness):
         return ()
     hits = {key: found.hits.get(key, _NONE) for key in moments}
     named = {name for name in {one.name for one in moments.values()} if not asked.keys().isdisjoint(stemmed("", name))}
-    least, one_in = ALONE_ASKED if is_question else ALONE_STATED
-    rare = {term for term in weights if found.frequencies[term] <= max(least, found.total / one_in)}
-    telling = {key: held if len(held) > 1 or held <= rare else _NONE for key, held in hits.items()} if floor else hits
-    if floor and is_question:
+    rare = floor.rare(found) if floor.share else weights.keys()
+    telling = {key: held if len(held) > 1 or held <= rare else _NONE for key, held in hits.items()}
+    if floor.share and floor.is_question:
         named_hits = [telling[key] for key, one in moments.items() if not named or one.name in named]
-        if max([sum(map(weights.__getitem__, one)) for one in named_hits]) < floor * sum(weights.values()):
+        if max([sum(map(weights.__getitem__, one)) for one in named_hits]) < floor.share * sum(weights.values()):
             return ()
-    bears = set(moments) if is_question or not floor else _bearing(asked, weights, found, telling, STATED * floor)
+    is_whole = floor.is_question or not floor.share
+    bears = set(moments) if is_whole else _bearing(asked, weights, found, telling, STATED * floor.share)
     if not bears:
         return ()
     near = _neighbours(found)
@@ -178,8 +206,7 @@ def _bearing(
     is. By it, of sixty plain facts of life 40 are found by what touches them, and of a hundred lines of small talk 90
     find nothing in talks of months; by the statement's share alone, with as few of those, 3 are found.
     """
-    unknown = sum([asked[one] for one in asked.keys() - weights.keys()])
-    whole = sum(weights.values()) + unknown * rarity(1, found.total) or 1.0
+    whole = _whole(asked, weights, found.total)
     bears = set(found.nearest)
     for key, held in hits.items():
         of_asked = sum(map(weights.__getitem__, held)) / whole
@@ -188,6 +215,12 @@ def _bearing(
             if 2 * of_asked * of_moment / (of_asked + of_moment) >= least:
                 bears.add(key)
     return bears
+
+
+def _whole(asked: Mapping[str, float], weights: Mapping[str, float], total: int) -> float:
+    """Return the weight of all that is asked, of what no moment holds too."""
+    unknown = sum([asked[one] for one in asked.keys() - weights.keys()])
+    return sum(weights.values()) + unknown * rarity(1, total) or 1.0
 
 
 def _fused(raw: Mapping[int, float], found: Found, near: Mapping[int, Sequence[int]]) -> dict[int, float]:
