@@ -57,6 +57,18 @@ SELECT s.version, s.numbers, s.kernel, s.drift,
         ORDER BY a.id DESC LIMIT 20) AS newest) AS appraisals
 FROM (SELECT 1) AS one LEFT JOIN psyche_state s ON s.id = 1;
 
+-- name: known_here
+-- A document of the facts of each of `:persons`, with rows as `facts_of` has them, and what is open in the life of one.
+SELECT 'facts' AS what, 0 AS id, 0 AS short, '' AS person, '' AS audience, (SELECT json_agg(json_build_object(
+        'id', f.id, 'short', f.short, 'person', f.person, 'audience', f.audience, 'kind', f.kind, 'text', f.text,
+        'keys', f.keys, 'about', f.about, 'since', f.since, 'until', f.until, 'turn', f.turn, 'stated_s', f.stated_s,
+        'ended_at', f.ended_at, 'why', f.why, 'unchecked', f.unchecked))::text
+    FROM fact f WHERE f.person = p.value AND f.hidden_at IS NULL) AS text, NULL AS due, NULL AS opened_at
+FROM json_each(:persons) p WHERE EXISTS (SELECT 1 FROM fact f WHERE f.person = p.value AND f.hidden_at IS NULL)
+UNION ALL
+SELECT 'matter', id, short, person, audience, text, due, opened_at
+FROM matter WHERE person = :addressee AND closed_at IS NULL AND hidden_at IS NULL;
+
 -- name: turns_span
 SELECT (SELECT coalesce(sum(turns), 0) FROM conversation) AS turns,
     extract(epoch FROM (SELECT max(at) FROM turn)::timestamptz - (SELECT min(at) FROM turn)::timestamptz)::float8 / 86400 AS days;

@@ -7,12 +7,15 @@ SELECT f.id, f.short, f.person, f.audience, f.kind, f.text, f.keys, f.about, f.s
 FROM json_each(:persons) p CROSS JOIN fact f WHERE f.person = p.value AND f.hidden_at IS NULL;
 
 -- name: known_here
--- The facts of `:persons`, as `facts_of` gives them, and what is open in the life of one, as `matters_of` does.
-SELECT 'fact' AS what, f.id, f.short, f.person, f.audience, f.kind, f.text, f.keys, f.about, f.since, f.until, f.turn,
-    f.stated_s, f.ended_at, f.why, f.unchecked, NULL AS due, NULL AS opened_at
-FROM json_each(:persons) p CROSS JOIN fact f WHERE f.person = p.value AND f.hidden_at IS NULL
+-- A document of the facts of each of `:persons`, with rows as `facts_of` has them, and what is open in the life of one.
+SELECT 'facts' AS what, 0 AS id, 0 AS short, '' AS person, '' AS audience, (SELECT json_group_array(json_object(
+        'id', f.id, 'short', f.short, 'person', f.person, 'audience', f.audience, 'kind', f.kind, 'text', f.text,
+        'keys', f.keys, 'about', f.about, 'since', f.since, 'until', f.until, 'turn', f.turn, 'stated_s', f.stated_s,
+        'ended_at', f.ended_at, 'why', f.why, 'unchecked', f.unchecked))
+    FROM fact f WHERE f.person = p.value AND f.hidden_at IS NULL) AS text, NULL AS due, NULL AS opened_at
+FROM json_each(:persons) p WHERE EXISTS (SELECT 1 FROM fact f WHERE f.person = p.value AND f.hidden_at IS NULL)
 UNION ALL
-SELECT 'matter', id, short, person, audience, '', text, '', '', NULL, NULL, '', 0, NULL, '', 0, due, opened_at
+SELECT 'matter', id, short, person, audience, text, due, opened_at
 FROM matter WHERE person = :addressee AND closed_at IS NULL AND hidden_at IS NULL;
 
 -- name: fact_row

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+import claudius.memory.facts as known
 from claudius.cognition.prompt.present import fact_line, matter_line, plan_line
-from claudius.memory.facts import MOST_MATTERS, SHOWN_CHARS, ended_line, is_bereaved, shown_facts, shown_matters
 from claudius.memory.ranking import stemmed
 from claudius.perception import Perception
 from claudius.recollection import Entry, EntryType, Fact, Matter, PastTurn, PlanHere
@@ -53,15 +53,15 @@ KNOWN = (
 )
 def test_constraints_stand_first_then_what_bears_on_it_then_the_newest(heard: str, shown: str) -> None:
     """What no one confirmed, and what is of others, stands only where it shares a stem; only one's own has an id."""
-    found = shown_facts(KNOWN, ANA, stemmed(heard), is_bereaved=False)
+    found = known.shown_facts(known.sorted_out(KNOWN, TODAY, ANA), ANA, stemmed(heard), is_bereaved=False)
 
     assert " ".join(one.short or str(one.id) for one in found) == shown
 
 
 def test_a_key_goes_before_what_is_newer_where_there_is_little_room() -> None:
     """With room for one, the fact whose key was said is shown, and the constraints whatever room there is."""
-    tea = fact(10, "taste", "Likes tea with milk")
-    found = shown_facts((*KNOWN[:1], KNOWN[5], tea), ANA, stemmed("A Thai place?"), is_bereaved=False, room=36)
+    told = known.sorted_out((KNOWN[0], KNOWN[5], fact(10, "taste", "Likes tea with milk")), TODAY, ANA)
+    found = known.shown_facts(told, ANA, stemmed("A Thai place?"), is_bereaved=False, room=36)
 
     assert [one.short for one in found] == ["f1", "f6"]
 
@@ -69,10 +69,10 @@ def test_a_key_goes_before_what_is_newer_where_there_is_little_room() -> None:
 def test_the_room_is_bounded_and_no_constraint_is_left_out() -> None:
     """However many there are."""
     many = [fact(n, "constraint" if n % 9 == 0 else "taste", f"thing {n} " + "x" * 40) for n in range(100)]
-    found = shown_facts(many, ANA, (), is_bereaved=False)
+    found = known.shown_facts(known.sorted_out(many, TODAY, ANA), ANA, (), is_bereaved=False)
 
     assert sum(one.kind == "constraint" for one in found) == 12
-    assert sum(len(one.text) for one in found if one.kind != "constraint") <= SHOWN_CHARS
+    assert sum(len(one.text) for one in found if one.kind != "constraint") <= known.SHOWN_CHARS
 
 
 def past(content: str, query: str = "appraisal") -> Sequence[PastTurn]:
@@ -100,25 +100,23 @@ def test_in_grief_nothing_but_constraints_stands_there(
     appraised: str, query: str, heard: str, *, is_alone: bool
 ) -> None:
     """Unless something is asked."""
-    bare = is_bereaved(past(appraised, query), says(heard))
-    found = shown_facts(KNOWN, ANA, stemmed("tea"), is_bereaved=bare)
+    bare = known.is_bereaved(past(appraised, query), says(heard))
+    found = known.shown_facts(known.sorted_out(KNOWN, TODAY, ANA), ANA, stemmed("tea"), is_bereaved=bare)
 
     assert bare is is_alone
-    assert [one.kind for one in found if one.kind != "constraint"] == (
-        [] if is_alone else [one.kind for one in found][1:-1]
-    )
+    assert {one.kind for one in found} == ({"constraint"} if is_alone else {one.kind for one in KNOWN[:6]})
 
 
 def test_matters_that_are_due_stand_first_and_at_most_three() -> None:
     """The newest that is due before the older, then those without a day, then the nearest to come; none that is far."""
     days = [timedelta(days=n) for n in (-15, -3, -1, 2, 6, 8)]
     every = [*(matter(n, TODAY + day) for n, day in enumerate(days)), matter(6, None)]
-    spoken_of = shown_matters(every[:1], stemmed("that voyage"), TODAY)
+    spoken_of = known.shown_matters(every[:1], stemmed("that voyage"), TODAY)
 
-    assert [one.short for one in shown_matters(every, (), TODAY)] == ["m2", "m1", "m6"]
-    assert [one.short for one in shown_matters(every[3:6], (), TODAY)] == ["m3", "m4"]
+    assert [one.short for one in known.shown_matters(every, (), TODAY)] == ["m2", "m1", "m6"]
+    assert [one.short for one in known.shown_matters(every[3:6], (), TODAY)] == ["m3", "m4"]
     assert [one.short for one in spoken_of] == ["m0"]
-    assert len(every) <= MOST_MATTERS
+    assert len(every) <= known.MOST_MATTERS
 
 
 @pytest.mark.parametrize(
@@ -140,17 +138,15 @@ def test_a_matter_is_told_by_its_day(days: int | None, line: str) -> None:
 
 def test_a_fact_is_told_by_its_id_its_words_and_its_dates() -> None:
     """Another's begins with their name; one about a person who is not here with that one's."""
+    dog = fact(9, "kin", "Has\na dog", about="Tom", until=TODAY)
     ended = fact(1, "constraint", "Vegetarian", ended_at=AT, why="doctor's orders", since=date(2025, 1, 2))
 
     assert fact_line(KNOWN[0], "Ada") == "f1 Allergic to walnuts"
     assert fact_line(KNOWN[3], "Ada") == "f4 called Ada"
     assert fact_line(fact(8, "constraint", "Coeliac", short=""), "Ben") == "Ben: Coeliac"
-    assert (
-        fact_line(fact(9, "kin", "Has\na dog", about="Tom", until=TODAY), "Ada")
-        == "f9 Tom: Has a dog, until 2026-03-25"
-    )
+    assert fact_line(dog, "Ada") == "f9 Tom: Has a dog, until 2026-03-25"
     assert fact_line(KNOWN[6], "Ada") == "f7 prefers trains (unchecked)"
-    assert ended_line(ended) == "Vegetarian (since 2025-01-02, until 2026-03-25: doctor's orders)"
+    assert known.ended_line(ended) == "Vegetarian (since 2025-01-02, until 2026-03-25: doctor's orders)"
 
 
 def test_a_plan_by_another_clock_than_the_present_names_its_zone() -> None:

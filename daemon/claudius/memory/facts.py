@@ -13,6 +13,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta, tzinfo
+from functools import lru_cache
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -21,7 +22,7 @@ from msgspec.structs import replace
 
 from claudius.acts import MOST_KEYS, TEXT_CHARS, FactEnded, FactKnown, Forgotten, MatterClosed, MatterOpened
 from claudius.intent import WHAT, Intent
-from claudius.memory.database import Database, Decoding, Row, dump, instant, maybe_instant, parse_object, stamp
+from claudius.memory.database import Database, Decoding, Row, dump, instant, maybe_instant, parse, parse_object, stamp
 from claudius.memory.ranking import asks, stemmed
 from claudius.memory.seeing import Seeing, canonical
 from claudius.perception import TERMINAL, Origin, Perception, Place, internal, private
@@ -222,22 +223,65 @@ def known_here(
     rows = db.all("known_here", persons=persons, addressee=addressee)
     if not rows:
         return (), (), ()
-    facts = [fact_of(row) for row in rows if row["what"] == "fact" and seeing.may((row["audience"],))]
-    waiting = [row for row in rows if row["what"] == "matter"]
-    facts.sort(key=attrgetter("id"))
+    told = tuple([row["text"] for row in rows if row["what"] == "facts"])
+    seen = frozenset([audience for one in told for audience in _read(one) if seeing.may((audience,))])
+    facts, waiting = _facts_on(told, seen, today, addressee), [row for row in rows if row["what"] == "matter"]
     texts = [internal(one).what if one.origin is Origin.INTERNAL else one.text for one in heard]
     stems = frozenset(stemmed("\n".join(texts)))
     theirs = [one for one in _still_open(waiting, today) if seeing.may((one.audience,))]
     matters = shown_matters(theirs, stems, today)
-    held = in_force(facts, today)
     stems = stems.union(*[stemmed(one.text) for one in matters])
-    known = shown_facts(held, addressee, stems, is_bereaved=is_bereaved(past, heard))
+    known = shown_facts(facts, addressee, stems, is_bereaved=is_bereaved(past, heard))
     here = heard[-1].audience  # what was told elsewhere has no id here: nothing said in private ends it for a channel
     return (
         tuple([one if one.audience == here else replace(one, short="") for one in known]),
-        tuple([one for one in facts if one not in held]),
+        facts.ended,
         tuple([one if one.audience == here else replace(one, short="") for one in matters]),
     )
+
+
+@lru_cache(maxsize=64)
+def _read(document: str) -> Mapping[str, Sequence[Fact]]:
+    """Return the facts in a document of their rows, by the audience that they were told to. Pure."""
+    facts = defaultdict[str, list[Fact]](list)
+    for row in parse(document):
+        facts[row["audience"]].append(fact_of(row))
+    return facts
+
+
+@lru_cache(maxsize=64)
+def _facts_on(documents: Sequence[str], seen: Collection[str], day: date, addressee: str) -> FactsOfDay:
+    """Sort the facts that may be seen, once as long as they stay as they are. Pure."""
+    facts = [fact for one in documents for audience, held in _read(one).items() if audience in seen for fact in held]
+    return sorted_out(sorted(facts, key=attrgetter("id")), day, addressee)
+
+
+class FactsOfDay(Struct, frozen=True):
+    """What people are known by on a day, in the order in which a prompt chooses of it."""
+
+    always: tuple[Fact, ...]
+    """The constraints, then the newest of whoever is answered, of the kinds of `NEWEST_OF`."""
+    rest: tuple[Fact, ...]
+    """All others in force, the newest first."""
+    places: Mapping[str, Sequence[int]]
+    """By stem or key, where in the rest it occurs."""
+    ended: tuple[Fact, ...]
+
+
+def sorted_out(facts: Sequence[Fact], day: date, addressee: str) -> FactsOfDay:
+    """Sort facts for the prompts of a day that answer somebody. Pure."""
+    held = in_force(facts, day)
+    newest = sorted(held, key=attrgetter("stated_s"), reverse=True)
+    always = [one for one in newest if one.kind == CONSTRAINT]
+    first = {one.kind: one for one in reversed(newest) if one.person == addressee and not one.about}
+    always += [first[kind] for kind in NEWEST_OF if kind in first]
+    taken = {one.id for one in always}
+    rest = tuple([one for one in newest if one.id not in taken])
+    places = defaultdict[str, list[int]](list)
+    for place, one in enumerate(rest):
+        for stem in _stems(one):
+            places[stem].append(place)
+    return FactsOfDay(tuple(always), rest, places, tuple(sorted({*facts} - {*held}, key=attrgetter("id"))))
 
 
 def in_force(facts: Iterable[Fact], day: date) -> list[Fact]:
@@ -285,39 +329,32 @@ def is_bereaved(past: Iterable[PastTurn], perceptions: Iterable[Perception]) -> 
 
 
 def shown_facts(
-    facts: Iterable[Fact], addressee: str, stems: Collection[str], *, is_bereaved: bool, room: int = SHOWN_CHARS
+    facts: FactsOfDay, addressee: str, stems: Collection[str], *, is_bereaved: bool, room: int = SHOWN_CHARS
 ) -> tuple[Fact, ...]:
     """Choose the facts in force that a prompt shows. Pure.
 
     `addressee`: whose facts may be called by their ids; those of others stand there if they bear on what is said.
     """
-    newest = sorted(facts, key=attrgetter("stated_s"), reverse=True)
-    always = [one for one in newest if one.kind == CONSTRAINT]
-    if is_bereaved:
-        return _theirs_first(always, addressee)
-    own = [one for one in reversed(newest) if one.person == addressee and not one.about]
-    first = {one.kind: one for one in own}
-    always += [first[kind] for kind in NEWEST_OF if kind in first]
-    rest = [one for one in newest if one not in always]
-    near = [one for one in rest if bears_on(one, stems)]
-    others = [one for one in rest if one not in near and not one.unchecked and one.person == addressee]
-    room -= sum([len(one.text[:LINE_CHARS] if one.kind in NEWEST_OF else one.text) for one in always])
-    for one in (*near, *others):
-        room -= len(one.text)
+    shown = [one for one in facts.always if one.kind == CONSTRAINT or not is_bereaved]
+    near = sorted({at for stem in stems for at in facts.places.get(stem, ())})
+    mine = [at for at, one in enumerate(facts.rest) if one.person == addressee and not (one.unchecked or at in near)]
+    room -= sum([len(one.text[:LINE_CHARS] if one.kind in NEWEST_OF else one.text) for one in shown])
+    for at in () if is_bereaved else (*near, *mine):
+        room -= len(facts.rest[at].text)
         if room < 0:
             break
-        always.append(one)
-    return _theirs_first(always, addressee)
-
-
-def _theirs_first(facts: Sequence[Fact], addressee: str) -> tuple[Fact, ...]:
-    others = [replace(one, short="") for one in facts if one.person != addressee]
-    return (*[one for one in facts if one.person == addressee], *others)
+        shown.append(facts.rest[at])
+    others = [replace(one, short="") for one in shown if one.person != addressee]
+    return (*[one for one in shown if one.person == addressee], *others)
 
 
 def bears_on(fact: Fact, stems: Collection[str]) -> bool:
     """Return whether a fact shares a stem or a key with what is heard. Pure."""
-    return not frozenset(stemmed(" ".join((fact.text, fact.about, *fact.keys)))).isdisjoint(stems)
+    return not _stems(fact).isdisjoint(stems)
+
+
+def _stems(fact: Fact) -> frozenset[str]:
+    return frozenset(stemmed(" ".join((fact.text, fact.about, *fact.keys))))
 
 
 def shown_matters(matters: Iterable[Matter], stems: Collection[str], today: date) -> tuple[Matter, ...]:
