@@ -86,7 +86,7 @@ DELETE FROM promise WHERE turn = :turn AND side = 'theirs';
 UPDATE inbox SET turn = :anew, state = 'pending', inputs = '{}', again = again + 1 WHERE turn = :turn AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
 -- name: turns_seen
-SELECT t.at, t.turn, t.conversation, t.number, t.record, r.kept, r.snapshot FROM turn t JOIN turn_record r ON r.id = t.record
+SELECT t.at, t.turn, t.conversation, t.number, t.record, t.audience, r.kept, r.snapshot FROM turn t JOIN turn_record r ON r.id = t.record
 WHERE t.at >= :at AND (t.at, t.conversation, t.number) > (:at, :conversation, :number)
 ORDER BY t.at, t.conversation, t.number LIMIT :most;
 
@@ -141,14 +141,15 @@ UNION ALL SELECT body, 0 FROM outbox WHERE turn = :turn;
 
 -- name: texts_that_stay
 -- scans: an erasure reads everything once, beside the writer
-SELECT '' AS turn, content AS text FROM entry WHERE person IS NOT NULL AND person NOT IN (SELECT value FROM json_each(:ids))
-UNION ALL SELECT '', text FROM moment WHERE is_own = 0 AND person <> '' AND person NOT IN (SELECT value FROM json_each(:ids))
-UNION ALL SELECT turn, text FROM fact WHERE person NOT IN (SELECT value FROM json_each(:ids))
-UNION ALL SELECT '', CASE WHEN json_valid(payload) THEN json_extract(payload, '$.text') END FROM inbox WHERE person <> '' AND person NOT IN (SELECT value FROM json_each(:ids))
-UNION ALL SELECT '', m.markdown FROM user_model m JOIN revision r ON r.id = m.revision WHERE r.author IN ('owner', 'person')
-UNION ALL SELECT '', s.value FROM soul_state s JOIN revision r ON r.id = s.revision WHERE r.turn IS NULL
-UNION ALL SELECT turn, body FROM outbox
-UNION ALL SELECT t.turn, e.content FROM entry e JOIN turn t ON t.conversation = e.conversation AND t.number = e.number WHERE e.person IS NULL;
+SELECT '' AS turn, content AS text, audience FROM entry WHERE person IS NOT NULL AND person NOT IN (SELECT value FROM json_each(:ids))
+UNION ALL SELECT '', text, audience FROM moment WHERE is_own = 0 AND person <> '' AND person NOT IN (SELECT value FROM json_each(:ids))
+UNION ALL SELECT turn, text, audience FROM fact WHERE person NOT IN (SELECT value FROM json_each(:ids))
+UNION ALL SELECT '', CASE WHEN json_valid(i.payload) THEN json_extract(i.payload, '$.text') END, coalesce((SELECT t.audience FROM turn t WHERE t.turn = i.turn), '')
+FROM inbox i WHERE i.person <> '' AND i.person NOT IN (SELECT value FROM json_each(:ids))
+UNION ALL SELECT '', m.markdown, m.audience FROM user_model m JOIN revision r ON r.id = m.revision WHERE r.author IN ('owner', 'person')
+UNION ALL SELECT '', s.value, s.audience FROM soul_state s JOIN revision r ON r.id = s.revision WHERE r.turn IS NULL
+UNION ALL SELECT o.turn, o.body, coalesce((SELECT t.audience FROM turn t WHERE t.turn = o.turn), '') FROM outbox o
+UNION ALL SELECT t.turn, e.content, t.audience FROM entry e JOIN turn t ON t.conversation = e.conversation AND t.number = e.number WHERE e.person IS NULL;
 
 -- name: others_in_turn
 SELECT DISTINCT person FROM entry WHERE conversation = :conversation AND number = :number AND person IS NOT NULL
@@ -285,26 +286,27 @@ UPDATE due SET text = coalesce((
 -- name: told
 -- scans: an erasure reads everything once, beside the writer
 -- What the soul wrote in no turn, or in one whose record is gone; each row is tested by its words.
-SELECT 'belief' AS kind, "key" AS a, audience AS b, value || ' ' || rationale AS text FROM belief
-UNION ALL SELECT 'lesson', "key", audience, value FROM lesson
-UNION ALL SELECT 'reflection', CAST(cycle AS TEXT), '', summary FROM reflection
-UNION ALL SELECT 'assessment', CAST(id AS TEXT), '', rationale FROM assessment
-UNION ALL SELECT 'whisper', CAST(id AS TEXT), '', text FROM whisper
-UNION ALL SELECT 'summary', conversation, '', text FROM summary
-UNION ALL SELECT 'moment', CAST(id AS TEXT), '', text || ' ' || pictures FROM moment WHERE person = '' AND is_own = 0
-UNION ALL SELECT 'kept', conversation, name, value FROM kept
-UNION ALL SELECT 'promise', CAST(id AS TEXT), '', what FROM promise WHERE side = 'mine'
-UNION ALL SELECT 'due', CAST(id AS TEXT), '', text || ' ' || params FROM due WHERE asked_by = '' OR made_as = 'promise'
+SELECT 'belief' AS kind, "key" AS a, audience AS b, value || ' ' || rationale AS text, audience FROM belief
+UNION ALL SELECT 'lesson', "key", audience, value, audience FROM lesson
+UNION ALL SELECT 'reflection', CAST(cycle AS TEXT), '', summary, audience FROM reflection
+UNION ALL SELECT 'assessment', CAST(id AS TEXT), '', rationale, '' FROM assessment
+UNION ALL SELECT 'whisper', CAST(w.id AS TEXT), '', w.text, coalesce((SELECT max(t.audience) FROM turn t WHERE t.conversation = w.conversation), '') FROM whisper w
+UNION ALL SELECT 'summary', s.conversation, '', s.text, coalesce((SELECT max(t.audience) FROM turn t WHERE t.conversation = s.conversation), '') FROM summary s
+UNION ALL SELECT 'moment', CAST(id AS TEXT), '', text || ' ' || pictures, audience FROM moment WHERE person = '' AND is_own = 0
+UNION ALL SELECT 'kept', k.conversation, k.name, k.value, coalesce((SELECT max(t.audience) FROM turn t WHERE t.conversation = k.conversation), '') FROM kept k
+UNION ALL SELECT 'promise', CAST(id AS TEXT), '', what, audience FROM promise WHERE side = 'mine'
+UNION ALL SELECT 'due', CAST(id AS TEXT), '', text || ' ' || params, audience FROM due WHERE asked_by = '' OR made_as = 'promise'
 UNION ALL SELECT 'psyche_arc', arc, '', CASE WHEN json_valid(body)
-    THEN coalesce(json_extract(body, '$.label'), '') || ' ' || coalesce(json_extract(body, '$.stems'), '') ELSE body END FROM psyche_arc
-UNION ALL SELECT 'conversation', conversation, '', params || ' ' || process_memory FROM conversation WHERE params <> '{}' OR process_memory <> '{}';
+    THEN coalesce(json_extract(body, '$.label'), '') || ' ' || coalesce(json_extract(body, '$.stems'), '') ELSE body END, '' FROM psyche_arc
+UNION ALL SELECT 'conversation', c.conversation, '', c.params || ' ' || c.process_memory, coalesce((SELECT max(t.audience) FROM turn t WHERE t.conversation = c.conversation), '')
+FROM conversation c WHERE c.params <> '{}' OR c.process_memory <> '{}';
 
 -- name: booked
 -- scans: an erasure reads everything once, beside the writer
 -- What a turn booked for others: facts, what is open in their lives, what they asked to be reminded of.
-SELECT 'fact' AS kind, id, turn, text, text || ' ' || keys || ' ' || about || ' ' || why AS whole FROM fact
-UNION ALL SELECT 'matter', id, turn, text, text FROM matter
-UNION ALL SELECT 'asked', id, made_by, text, text FROM due WHERE asked_by <> '' AND made_as <> 'promise';
+SELECT 'fact' AS kind, id, turn, audience, text, text || ' ' || keys || ' ' || about || ' ' || why AS whole FROM fact
+UNION ALL SELECT 'matter', id, turn, audience, text, text FROM matter
+UNION ALL SELECT 'asked', id, made_by, audience, text, text FROM due WHERE asked_by <> '' AND made_as <> 'promise';
 
 -- name: said_in_turn
 SELECT m.text FROM turn t JOIN moment m ON m.conversation = t.conversation AND m.turn = t.turn

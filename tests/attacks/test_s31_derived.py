@@ -639,13 +639,13 @@ SHOWN = (
 
 
 @pytest.mark.parametrize("store", STORES)
-@pytest.mark.parametrize("how", [*SHOWN, "a file, deleted"])
+@pytest.mark.parametrize("how", [*SHOWN, "a file, deleted", "said in private too, deleted"])
 async def test_s31_words_that_one_message_showed_beside_its_own_are_followed(
     home: Home, request: pytest.FixtureRequest, store: str, how: str
 ) -> None:
     """What stood above Ben's message, or in a file that Tom's brought, is followed as if it had been said there.
 
-    So it is where Tom's message was never accepted.
+    So it is where Tom's message was never accepted, and where Tom has told the soul alone the same.
     """
     url = str(request.getfixturevalue("postgres_url")) if store == "postgresql" else ""
     overhears = str("unheard" not in how).lower()
@@ -656,6 +656,8 @@ async def test_s31_words_that_one_message_showed_beside_its_own_are_followed(
             ts = await life.say("direct", "Tom", "please read", letter=b"Dear Tom, the word is zq-4711.")
             await life.say("direct", "Tom", "What did it say?")
         else:
+            if "private" in how:
+                await life.say("direct", "Tom", f"between us: {text}")
             ts = await life.say("#ops", "Tom", call + text, answered=bool(call))
             of = {"is_share": True, "author_id": TOM, "text": text, "channel_id": "C1", "channel_team": "T1", "ts": ts}
             if "forward" in how:
@@ -675,8 +677,9 @@ async def test_s31_words_that_one_message_showed_beside_its_own_are_followed(
         prompts = await life.later_prompts()
 
     assert {"row of turn_record", "row of outbox"} <= set(before)
-    assert held == []
-    assert [one for one in prompts if "zq-4711" in one] == []
+    assert bool(held) == ("private" in how)  # where it stays, and what the soul made of it there
+    reflects = '"trigger' if "private" in how else "no prompt"  # the cortex alone reads what was told in private
+    assert [one for one in prompts if "zq-4711" in one and reflects not in one.replace("\\", "")] == []
 
 
 async def test_s31_a_corrected_typo_touches_nothing(home: Home) -> None:

@@ -60,6 +60,7 @@ from claudius.memory.erasing import (
     void,
 )
 from claudius.memory.ranking import marks
+from claudius.memory.seeing import ids_of
 from claudius.memory.seen import (
     BLANK,
     Derived,
@@ -451,7 +452,7 @@ class Erasure:
     async def _erase_told(self, derived: Derived) -> None:
         told = self._beside.dicts("told")
         await in_thread(derived.weigh, self._beside, [one["text"] for one in told])
-        for row in await in_thread(lambda: [one for one in told if derived.holds(one["text"])]):
+        for row in await in_thread(lambda: [one for one in told if derived.holds(one["text"], one["audience"])]):
             change, names = _TOLD[row["kind"]]
             key = [int(row["a"]) if name in ("id", "cycle") else row["a"] for name in names[:1]]
             values = dict(zip(names, (*key, row["b"]), strict=False))
@@ -471,7 +472,7 @@ class Erasure:
                 written, said = marks(row["text"]), self._beside.values("said_in_turn", turn=row["turn"], ids=ids)
                 most = 0 if row["kind"] == "asked" else len(written) // 2
                 is_theirs = len(written - marks(" ".join(said))) <= most
-            if not is_theirs or await in_thread(derived.holds, row["whole"]):
+            if not is_theirs or await in_thread(derived.holds, row["whole"], row["audience"]):
                 table, change = _BOOKED[row["kind"]]
                 if table == "fact":
                     await self._write(changing("fact_unkeyed", [row]))
@@ -726,6 +727,7 @@ class _WordsErased(Erasure):
         source, since = ErasedSource(whole=False), min(one.at for one in changes)
         for one in heard:
             source.turns.add(one.turn)
+            source.own.update(map(private, ids_of(self._beside, one.person)))
             source.stems |= marks(one.before) - marks(one.now)
             source.add_line(one.conversation, one.number)
             source.rows.add(("moment", str(one.moment)))

@@ -423,6 +423,8 @@ class ErasedSource(Struct, kw_only=True):
     stems: set[str] = field(default_factory=set)
     """Words of it, reduced to stems."""
     names: Sequence[str] = ()
+    own: set[str] = field(default_factory=set)
+    """Where its author speaks in private: what stands there gives its words to no other place."""
     silent: set[str] = field(default_factory=set)
     """Messages that stay and give nothing any more."""
     whole: bool = True
@@ -449,6 +451,7 @@ class SeenTurn(Struct, frozen=True):
     conversation: str
     number: int
     record: int
+    audience: str
     seen: Seen
 
 
@@ -462,6 +465,7 @@ class Derived:
         self._named = _names(source.names)
         self._stems = set(source.stems)
         self._given: set[str] = set()
+        self._given_in_own: set[str] = set()
         self._written = ErasedSource()
         """What the derived turns wrote."""
         self._versions: dict[tuple[str, str], int] = {}
@@ -496,9 +500,10 @@ class Derived:
             self._follow(db, new)
         return [self._turns[turn] for turn in sorted((self.first | self.second) - before) if turn in self._turns]
 
-    def holds(self, text: str) -> bool:
-        """Return whether a text names the person or holds a word that only what is erased gave."""
-        return bool(self._named.search(text)) or bool(self._stems.intersection(self._marks(text)) - self._given)
+    def holds(self, text: str, audience: str) -> bool:
+        """Return whether a text of an audience names the person or holds a word that only what is erased gave there."""
+        given = self._given | self._given_in_own if audience in self._source.own else self._given
+        return bool(self._named.search(text)) or bool(self._stems.intersection(self._marks(text)) - given)
 
     def _marks(self, text: str) -> set[str]:
         if text not in self._marked:
@@ -507,7 +512,10 @@ class Derived:
 
     def is_derived(self, turn: str | None, text: str) -> bool:
         """Return whether a text that a turn wrote is derived."""
-        return turn in self.first or (turn in self.saw and self.holds(text))
+        return turn in self.first or (turn in self.saw and self.holds(text, self._audience(turn)))
+
+    def _audience(self, turn: str) -> str:
+        return self._turns[turn].audience if turn in self._turns else ""
 
     def _is_in_sight(self, one: SeenTurn, source: ErasedSource) -> bool:
         rows = one.seen.rows
@@ -553,7 +561,7 @@ class Derived:
         open_to_test = self.saw - self.first - self.second
         texts = {turn: [*soul_texts_of(db, self._turns[turn])] for turn in open_to_test if turn in self._turns}
         self.weigh(db, [text for said in texts.values() for text in said])
-        return {turn for turn, said in texts.items() if any(map(self.holds, said))}
+        return {turn for turn, said in texts.items() if any(self.holds(text, self._audience(turn)) for text in said)}
 
     def weigh(self, db: Database, texts: Iterable[str]) -> None:
         """Find out which words of these texts something gives that stays, before `holds` is asked about them."""
@@ -571,8 +579,11 @@ class Derived:
                     if query == "soul_texts" or row["turn"] not in not_counted:
                         text = row["text"].decode("utf-8", "replace") if query == "soul_texts" else row["text"] or ""
                         given = missing.intersection(marks(text))
-                        self._given |= given
-                        missing -= given
+                        if query == "texts_that_stay" and row["audience"] in self._source.own:
+                            self._given_in_own |= given
+                        else:
+                            self._given |= given
+                            missing -= given
 
 
 def traces_of(db: Database, values: Mapping[str, str]) -> Traces:
@@ -592,7 +603,8 @@ def turns_seen(db: Database, since: str, known: Collection[str] = ()) -> Iterato
     while rows := db.all("turns_seen", **last, most=READ):
         for row in rows:
             if row["turn"] not in known:
-                yield SeenTurn(row["turn"], row["conversation"], row["number"], row["record"], seen_by(row))
+                where = row["conversation"], row["number"], row["record"], row["audience"]
+                yield SeenTurn(row["turn"], *where, seen_by(row))
         last = {name: rows[-1][name] for name in last}
 
 
