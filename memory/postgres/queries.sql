@@ -17,6 +17,10 @@ SELECT found.term, found.doc FROM json_each(:terms) q CROSS JOIN LATERAL
 SELECT q.value AS term, (SELECT string_agg(CAST(i.moment AS TEXT), ',') FROM moment_index i WHERE i.stem = q.value) AS ids
 FROM json_each(:terms) q;
 
+-- name: moment_places_all
+SELECT i.stem AS term, string_agg(CAST(i.moment AS TEXT), ',') AS ids FROM json_each(:stems) q
+JOIN moment_index i ON i.stem >= q.value || ':' AND i.stem < q.value || ';' GROUP BY i.stem;
+
 -- name: moment_stems_all
 SELECT i.stem AS term, count(*) AS doc FROM json_each(:stems) q
 JOIN moment_index i ON i.stem >= q.value || ':' AND i.stem < q.value || ';' GROUP BY i.stem;

@@ -37,6 +37,11 @@ CROSS JOIN moment_stem s WHERE s.term >= q.value AND s.term < q.value || char(11
 SELECT q.value AS term, (SELECT group_concat(CAST(p.doc AS TEXT), ',') FROM moment_place p WHERE p.term = q.value) AS ids
 FROM json_each(:terms) q;
 
+-- name: moment_places_all
+-- scans: the postings of the stems searched for, in every audience
+SELECT p.term, group_concat(CAST(p.doc AS TEXT), ',') AS ids FROM json_each(:stems) q
+CROSS JOIN moment_place p WHERE p.term >= q.value || ':' AND p.term < q.value || ';' GROUP BY p.term;
+
 -- name: moments_around
 -- scans: the moments asked for, a bounded number
 -- Moments by their ids, a JSON array, and what is next to them: what was said before each, and by a person after it.

@@ -99,24 +99,6 @@ class Tally(Struct, frozen=True, kw_only=True):
         return compute_info_score(self.bursts, span_s / DAY_S, self.active_days, assessments)
 
 
-def together(tallies: Iterable[Tally]) -> Tally:
-    """Add up tallies of several places. Pure.
-
-    `active_days` is the largest of any one place: a day in two places is one day, and which days they were is not kept.
-    """
-    counted = list(tallies)
-    if len(counted) == 1:
-        return counted[0]
-    return Tally(
-        messages=sum(one.messages for one in counted),
-        bursts=sum(one.bursts for one in counted),
-        active_days=max((one.active_days for one in counted), default=0),
-        first_at=min((one.first_at for one in counted if one.first_at), default=None),
-        last_at=max((one.last_at for one in counted if one.last_at), default=None),
-        last_day=max((one.last_day for one in counted if one.last_day), default=None),
-    )
-
-
 def tally(times: Iterable[datetime]) -> Tally:
     """Count messages given in any order. Pure."""
     counted = Tally()
@@ -315,40 +297,32 @@ def find_peer(db: Database, peer_id: str, seeing: Seeing | None, *, only_here: b
 
     `seeing` None means the owner.
     """
-    rows = counted(db, peer_id, seeing, only_here=only_here)
-    if not rows:
+    row = counted(db, peer_id, seeing, only_here=only_here)
+    if row is None:
         return None
-    judged = assessments(db, peer_id, seeing, SCORED) if rows[0]["assessments"] else []
-    return counted_peer(peer_id, rows, judged)
+    judged = assessments(db, peer_id, seeing, SCORED) if row["assessments"] else []
+    return counted_peer(peer_id, row, judged)
 
 
-def counted(db: Database, peer_id: str, seeing: Seeing | None, *, only_here: bool = False) -> list[Row]:
-    """Return the counter rows of a peer that may be shown, this audience's first.
-
-    For a viewer who sees everything it is the single row with the total.
-    """
+def counted(db: Database, peer_id: str, seeing: Seeing | None, *, only_here: bool = False) -> Row | None:
+    """Return the counters of a peer, of all audiences that may be shown together."""
     if seeing is None or seeing.sees_all:
-        return db.all("peer_counted", peer_id=peer_id)
-    rows = db.all("peer_tallies", peer_id=peer_id)
-    here = seeing.audience
-    shown = [row for row in rows if row["audience"] == here or (not only_here and seeing.may((row["audience"],)))]
-    return sorted(shown, key=lambda row: row["audience"] != here)
+        return db.one("peer_counted", peer_id=peer_id)
+    audiences = dump([seeing.audience]) if only_here else seeing.audiences()
+    return db.one("peer_tallied", peer_id=peer_id, here=seeing.audience, audiences=audiences)
 
 
-def counted_peer(peer_id: str, rows: Sequence[Row], assessments: Sequence[Assessment]) -> Peer:
-    """Build a peer from counter rows and assessments (newest first)."""
-    audience = rows[0]["audience"]
-    with Decoding("peer_tally", peer_id, audience) if audience else Decoding("peer", peer_id):
-        names = [row["name"] for row in rows if row["name"]]
-        firsts = [row["first_in_at"] for row in rows if row["first_in_at"]] or [row["first_at"] for row in rows]
+def counted_peer(peer_id: str, row: Row, assessments: Sequence[Assessment]) -> Peer:
+    """Build a peer from their counters and assessments (newest first)."""
+    with Decoding("peer_tally", peer_id, row["audience"]) if row["audience"] else Decoding("peer", peer_id):
         return Peer(
             peer_id=peer_id,
-            name=names[0] if names else peer_id,
-            is_bot=bool([row for row in rows if row["is_bot"]]),
-            messages=sum([row["messages"] for row in rows]),
-            info_score=together(map(_tally, rows)).info_score(len(assessments)),
-            first_at=instant(min(firsts)),
-            last_at=instant(max([row["last_at"] for row in rows])),
+            name=row["name"] or peer_id,
+            is_bot=bool(row["is_bot"]),
+            messages=row["messages"],
+            info_score=_tally(row).info_score(len(assessments)),
+            first_at=instant(row["first_in_at"] or row["first_at"]),
+            last_at=instant(row["last_at"]),
             assessments=tuple(assessments[:TRAJECTORY]),
         )
 

@@ -19,7 +19,19 @@ from msgspec.structs import asdict, replace
 from claudius.errors import StoreCorrupt, StoreError, StoreTooNew
 from claudius.intent import Intent
 from claudius.memory.database import Core, Database, Decoding, Row, dump, entry_of, parse, parse_strings
-from claudius.memory.ranking import NO_FLOOR, TEXT_CHARS, Beside, Floor, Found, begins_alike, is_alike, rarest, rarity
+from claudius.memory.ranking import (
+    COMMON,
+    NO_FLOOR,
+    SMALL,
+    TEXT_CHARS,
+    Beside,
+    Floor,
+    Found,
+    begins_alike,
+    is_alike,
+    rarest,
+    rarity,
+)
 from claudius.memory.seeing import Seeing, canonical
 from claudius.perception import Perception
 from claudius.prompt import valid
@@ -35,6 +47,8 @@ CANDIDATES = 50
 """Upper limit on moments that share a term and are ranked."""
 FEW_AUDIENCES = 10
 """Up to so many audiences, a stem is looked up in each; beyond, everywhere at once."""
+FEW_TERMS = 64
+"""Up to so many terms of a stem and an audience are looked up one by one; of more, each stem is read as a whole."""
 MANY, COUNTED_ANEW = 500, 20
 """A stem that so many moments of an audience hold is counted once, and again when it has a twentieth more or fewer."""
 SEARCHED = 400
@@ -160,23 +174,15 @@ def find_moments(
     )
     kept: dict[str, int] = {str(row["number"]): row["kept"] for row in numbers}
     total = sum(kept.values())
-    places: dict[str, dict[str, int]] = {}
-    said: dict[str, str] = {}
-    for term, count in _counts(db, asked, kept, {} if common is None else common).items():
-        stem, _, number = term.rpartition(":")
-        if number in kept:  # what may not be shown here counts for nothing
-            places.setdefault(stem, {})[term] = count
-            said[term] = stem
-    said |= _misspelt(db, [one for one in asked if one not in places], kept, places)
+    places, said = _places(db, asked, kept, {} if common is None else common, f"@{seeing.audience}")
     frequencies = {stem: sum(counts.values()) for stem, counts in places.items()}
     terms = rarest(asked, frequencies, total)
     if not terms and not near:
         return Found(total=total)
     found = Found(frequencies={term: frequencies[term] for term in terms}, total=total)
     weights = {term: asked[term] * rarity(frequencies[term], total) for term in terms}
-    postings = db.all("moment_places", terms=dump([*chain(*map(places.__getitem__, terms))])) if terms else ()
     holding: dict[str, set[int]] = defaultdict(set)
-    for row in postings:
+    for row in _postings(db, [*chain(*map(places.__getitem__, terms))]):
         holding[said[row["term"]]].update(parse(f"[{row['ids'] or ''}]"))
     scores: dict[int, float] = defaultdict(float)
     for term, ids in holding.items():
@@ -201,6 +207,38 @@ def find_moments(
         nearness=near.of(moments) if near else {},
         nearest=near.nearest if near else (),
     )
+
+
+def _places(
+    db: Database, asked: Mapping[str, float], kept: Mapping[str, int], common: dict[str, tuple[int, int]], here: str
+) -> tuple[dict[str, dict[str, int]], dict[str, str]]:
+    """Return by stem its terms, one an audience, with their counts; and by term the stem that it was asked as.
+
+    Where many audiences are shown, a stem that was too common to be searched for when last counted is missing.
+    """
+    total, is_many = sum(kept.values()), len(kept) > FEW_AUDIENCES
+    known = {one: common[one + here] for one in asked if is_many and one + here in common}
+    sought = [one for one in asked if one not in known or abs(total - known[one][1]) * COUNTED_ANEW > known[one][1]]
+    places: dict[str, dict[str, int]] = {}
+    said: dict[str, str] = {}
+    for term, count in _counts(db, sought, kept, common).items():
+        stem, _, number = term.rpartition(":")
+        if number in kept:  # what may not be shown here counts for nothing
+            places.setdefault(stem, {})[term] = count
+            said[term] = stem
+    for stem, counts in places.items() if is_many else ():
+        if (count := sum(counts.values())) > COMMON * total and total >= SMALL:
+            common[stem + here] = count, total
+    return places, said | _misspelt(db, [one for one in sought if one not in places], kept, places)
+
+
+def _postings(db: Database, terms: Collection[str]) -> Sequence[Row]:
+    """Return which moments hold each of these terms."""
+    if len(terms) <= FEW_TERMS:
+        return db.all("moment_places", terms=dump(terms)) if terms else ()
+    wanted, stems = set(terms), sorted({one.rpartition(":")[0] for one in terms})
+    # what may not be shown here is read, too, and left out at once
+    return [row for row in db.all("moment_places_all", stems=dump(stems)) if row["term"] in wanted]
 
 
 def _counts(

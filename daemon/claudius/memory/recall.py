@@ -424,10 +424,10 @@ def company(
     """
     rows: list[Row] = []
     counted = ledger.counted(db, seeing.speaker, seeing)
-    if beliefs or [row for row in counted if row["assessments"]]:
+    if beliefs or (counted and counted["assessments"]):
         rows = db.all("counsel_recalled", peer_id=seeing.speaker, most=ledger.SCORED, beliefs=int(beliefs))
     found: list[Peer] = []
-    if counted:
+    if counted is not None:
         judged = [ledger.assessment_of(row, seeing.speaker) for row in rows if row["what"] == "assessment"]
         showable = sorted([one for one in judged if seeing.may(one.sources)], key=lambda one: -one.id)
         found.append(ledger.counted_peer(seeing.speaker, counted, showable[: ledger.SCORED]))
