@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from random import Random
 
 import pytest
 
@@ -90,9 +91,9 @@ async def test_channels_in_common_cost_no_question_more(home: Home, place: str) 
     assert len(counts[500]) == len(counts[2])
 
 
-async def keep(store: SqliteStore, number: int, text: str = "walnut") -> None:
+async def keep(store: SqliteStore, number: int, text: str = "walnut", audience: str = private(ANA)) -> None:
     """Keep a moment of Ana's, in a transaction of its own."""
-    place = {"turn": f"t{number}", "position": "", "at_s": 1, "conversation": "c", "audience": private(ANA)}
+    place = {"turn": f"t{number}", "position": "", "at_s": 1, "conversation": "c", "audience": audience}
     said = {"person": ANA, "name": "", "text": text, "pictures": "", "importance": 0, "is_own": 0}
     await store.core.write(lambda db: db.run("moment_keep", **place, **said))
 
@@ -120,6 +121,27 @@ async def test_what_many_moments_hold_is_counted_once(home: Home, monkeypatch: p
                 counts.append(found.frequencies["walnut"])
 
     assert counts == [39, 40, 40, 43]
+
+
+async def test_many_channels_are_searched_as_few_are(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever way the index is read, the same is found, also once it is known what is common; nothing unseen counts."""
+    words, chance, found = ["tea", *(f"w{number}x" for number in range(40))], Random(7), {}  # noqa: S311 - words of a test
+    asked_ = [dict.fromkeys(chance.choices(words, k=4), 1.0) for _ in range(12)]
+    async with opened(home) as store:
+        for number in range(15):
+            channel = f"shared:slack:T1:c{number}"
+            await store.people.know_members(channel, (ANA, BEN) if number < 12 else (BEN,), NOW)
+            for n in range(10):
+                text = " ".join(["tea", *chance.choices(words, k=5)]) if number < 12 else "tea w1x w2x w3x w4x"
+                await keep(store, 10 * number + n, text, channel)
+        for few in (0, 1000):
+            monkeypatch.setattr(moments, "FEW_AUDIENCES", few)
+            monkeypatch.setattr(moments, "FEW_TERMS", few)
+            found[few] = [await store.moments.remember(heard(n=9), terms) for terms in (*asked_, *asked_)]
+
+    assert found[0] == found[1000]
+    assert [bool(one.moments) for one in found[0]] == [True] * 24
+    assert not any(one.audience.endswith(("c12", "c13", "c14")) for some in found[0] for one in some.moments.values())
 
 
 async def test_what_cannot_pass_the_floor_is_not_read(home: Home) -> None:
