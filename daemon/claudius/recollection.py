@@ -338,7 +338,7 @@ class Recollection(Struct, frozen=True, kw_only=True):
     conversation: str
     audience: str
     """Who can see what is said here now; the label of everything learned in this turn."""
-    audiences: str = ""
+    shown_from: str = ""
     """Every audience whose learning may be shown here, a JSON array; none is named where the owner sees all."""
     perceptions: tuple[Perception, ...]
     """What this turn answers: one perception or a burst, in order. The author of the last one is the speaker."""

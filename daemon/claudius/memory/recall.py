@@ -126,7 +126,7 @@ def recall(
         known=known,
         ended=ended,
         matters=matters,
-        audiences="" if seeing.sees_all else seeing.audiences(),
+        shown_from="" if seeing.sees_all else seeing.audiences(),
     )
 
 

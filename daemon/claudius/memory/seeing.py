@@ -41,7 +41,7 @@ class Seeing:
         """
         self._db, self._own_only = db, own_only
         self._members: dict[str, frozenset[str] | None] = {}
-        self._audiences = known.audiences if known else ""
+        self._audiences = known.shown_from if known else ""
         self._verdicts: dict[str, bool] = {}
         self._canonical: dict[str, str] = {}
         self._ids: dict[str, list[str]] = {}

@@ -269,9 +269,9 @@ def test_what_was_erased_since_is_a_blank_in_a_rebuilt_prompt(text: SoulText) ->
 def test_what_may_be_shown_in_a_place_stands_in_no_snapshot(text: SoulText) -> None:
     """Two thousand channels add nothing to a turn's record: they decided what was recalled, and are not read again."""
     few, many = (
-        freeze(replace(known, audiences=listed), plan(MAIN, known, SETTINGS), SETTINGS, text)[0]
+        freeze(replace(known, shown_from=listed), plan(MAIN, known, SETTINGS), SETTINGS, text)[0]
         for known in (recollection(),)
-        for listed in ((), tuple(f"shared:slack:T0:C{n}" for n in range(2000)))
+        for listed in ("", str([f"shared:slack:T0:C{n}" for n in range(2000)]))
     )
 
     assert many == few

@@ -322,7 +322,7 @@ async def _(ground: Ground) -> None:
         await _know(store)
         for place in ("DM Ana", "DM Ben", "#ext"):
             await store.documents.set_model(ANA, _audience(place), "text", "note", "owner", NOW)
-        found, of_ana = [parse_strings((await recalled(store, PLACES[at])).audiences) for at in ("#ops", "DM Ana")]
+        found, of_ana = [parse_strings((await recalled(store, PLACES[at])).shown_from) for at in ("#ops", "DM Ana")]
     assert set(found) == {SELF, _audience("#ops"), _audience("#all"), _audience("#ext")}
     assert set(of_ana) == {private(ANA), *found}
 

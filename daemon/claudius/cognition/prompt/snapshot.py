@@ -107,7 +107,7 @@ def freeze(
             past=(),
             expired=(),
             psyche=None,
-            audiences="",
+            shown_from="",
             ended=(),
             known=tuple([replace(one, text="", about="", keys=()) for one in recollection.known]),
             matters=tuple([replace(one, text="") for one in recollection.matters]),
