@@ -241,19 +241,19 @@ def known_here(
 
 
 @lru_cache(maxsize=64)
-def _read(document: str) -> Mapping[str, Sequence[Fact]]:
-    """Return the facts in a document of their rows, by the audience that they were told to. Pure."""
-    facts = defaultdict[str, list[Fact]](list)
+def _read(document: str) -> Mapping[str, Sequence[Row]]:
+    """Return the rows of facts in a document, by the audience that they were told to. Pure."""
+    rows = defaultdict[str, list[Row]](list)
     for row in parse(document):
-        facts[row["audience"]].append(fact_of(row))
-    return facts
+        rows[row["audience"]].append(row)
+    return rows
 
 
 @lru_cache(maxsize=64)
 def _facts_on(documents: Sequence[str], seen: Collection[str], day: date, addressee: str) -> FactsOfDay:
     """Sort the facts that may be seen, once as long as they stay as they are. Pure."""
-    facts = [fact for one in documents for audience, held in _read(one).items() if audience in seen for fact in held]
-    return sorted_out(sorted(facts, key=attrgetter("id")), day, addressee)
+    rows = [row for one in documents for audience, told in _read(one).items() if audience in seen for row in told]
+    return sorted_out([fact_of(row) for row in sorted(rows, key=itemgetter("id"))], day, addressee)
 
 
 class FactsOfDay(Struct, frozen=True):

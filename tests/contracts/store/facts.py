@@ -98,8 +98,11 @@ async def _(ground: Ground) -> None:
         await told(store, 1, WALNUTS)
         await told(store, 2, FactKnown(person=ANA, kind="work", text="A nurse"), at=OPS)
         here, there = await look(store, 3), await look(store, 4, at=OPS)
+        damage = "UPDATE fact SET since = 'soon' WHERE kind = 'constraint'"
+        await store.core.write(lambda db: db.connection.execute(damage).rowcount)
+        beside = await look(store, 5, at=OPS)
     assert known(here) == ["f1 Allergic to walnuts", "A nurse"]  # without a number: nothing said here ends it there
-    assert known(there) == ["f1 A nurse"]  # and no gap there tells that more is known
+    assert known(there) == known(beside) == ["f1 A nurse"]  # no gap tells that more is known, nor that it is damaged
 
 
 @case("M299", "what somebody may not have stands there for whoever asks in a conversation that they have part in")
