@@ -106,6 +106,16 @@ def point_at(api_url: str, gateway_url: str) -> None:
     discord.gateway.DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(gateway_url)
 
 
+class _Poll(discord.Poll):
+    @classmethod
+    def _from_data(cls, *, data: Any, message: discord.Message, state: Any) -> Any:
+        ends = {"expiry": data.get("expiry") or message.created_at.isoformat()}  # the library wants an end
+        return super()._from_data(data=data | ends, message=message, state=state)
+
+
+discord.message.Poll = _Poll  # type: ignore[attr-defined]  # where it reads a message: new, old, answered
+
+
 class Gateway(discord.Client):
     """A client that caches no messages or members, pings nobody, and knows when not to identify."""
 
@@ -142,8 +152,6 @@ class Gateway(discord.Client):
         if event == "READY":
             self.is_told = True
         try:
-            if isinstance(facts, Mapping) and (poll := facts.get("poll")) and not poll.get("expiry"):
-                facts = {**facts, "poll": poll | {"expiry": facts["timestamp"]}}  # the library wants an end
             parse(facts)
         except MISREAD as error:
             has_words = isinstance(facts, Mapping) and {"id", "channel_id", "content"} <= facts.keys()
