@@ -45,8 +45,9 @@ def learned(dialogue: str, text: str, note: str) -> str:
 def test_a_command_that_moved_answers_with_the_new_one(old: str) -> None:
     """What was folded into another command, or left the package, is answered with its new spelling, exit 2."""
     ran = CliRunner().invoke(cli, [*old.split(), "more"])
+    behind = CliRunner().invoke(cli, ["tools", "add", "--help", "--", "codex", "--sandbox"])  # a server's own option
 
-    assert ran.exit_code == 2
+    assert (ran.exit_code, behind.exit_code) == (2, 0)
     assert MOVED[old] in ran.output
 
 
@@ -445,15 +446,17 @@ def test_a_setting_that_went_is_accepted_and_named(home: Home, key: str) -> None
 
 
 def test_settings_that_went_are_named_once_by_check_and_doctor(tmp_path: Path) -> None:
-    """`config check` and `doctor` print the line, and neither fails for it."""
+    """`config check` and `doctor` print the line, and neither fails for it; what bounded a server's command bounds it."""
     machine = Machine(tmp_path)
     machine.ok("chat", "--once", "hello")
-    (machine.home / "config.toml").write_text("[turn]\nmax_hops = 3\n")
+    old = '[turn]\nmax_hops = 3\n[tools.servers.a]\nsandbox = ["bwrap", "--ro"]\ncommand = ["srv"]\n'
+    (machine.home / "config.toml").write_text(old)
 
     checked, found = machine.ok("config", "check"), machine.run("doctor")
 
-    for ran in (checked, found):
-        assert ran.shown.count("turn.max_hops is no longer a setting (now always 10)") == 1
+    assert load(Home(machine.home), {}).config.tools.servers["a"].command == ("bwrap", "--ro", "srv")
+    lines = ("turn.max_hops is no longer a setting (now always 10)", "tools.servers.a.sandbox is no longer a setting")
+    assert [ran.shown.count(one) for ran in (checked, found) for one in lines] == [1] * 4
 
 
 @pytest.mark.parametrize(

@@ -77,8 +77,9 @@ MOVED = {
     "ledger show --out": "drawn by `claudius console`",
     "process graph --out": "`claudius process graph --json`",
     "psyche plot": "drawn by `claudius console`, under Life",
-    "users blame": "`claudius users log PERSON --blame`",
+    "tools add --sandbox": "what goes before its command (`claudius tools add NAME -- bwrap … COMMAND`)",
     "tools diff": "`claudius tools check NAME`",
+    "users blame": "`claudius users log PERSON --blame`",
     "users diff": "`claudius users log PERSON --diff`",
 }
 """What stands now in the place of a command or option that went: these words, the options anywhere behind them."""
@@ -112,7 +113,7 @@ class Lazy(Group):
             ctx.exit()
         if args[:1] == ["help"]:
             args = [*args[1:], "--help"]
-        typed = {one.partition("=")[0] for one in args}
+        typed = {one.partition("=")[0] for one in args[: [*args, "--"].index("--")]}
         for old, new in MOVED.items():
             words = [one for one in old.split() if not one.startswith("-")]
             if args[: len(words)] == words and typed.issuperset(old.split()):

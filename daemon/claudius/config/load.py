@@ -28,18 +28,9 @@ from claudius.home import Home, write_private
 log = logging.getLogger(__name__)
 
 SECRETS = (
-    "ANTHROPIC_API_KEY",
-    "CLAUDE_CODE_OAUTH_TOKEN",
-    "CLAUDIUS_OPENAI_API_KEY",
-    "CLAUDIUS_TRANSCRIPTION_API_KEY",
-    "GROQ_API_KEY",
-    "SLACK_BOT_TOKEN",
-    "SLACK_APP_TOKEN",
-    "DISCORD_TOKEN",
-    "CLAUDIUS_KOTHAR_AUTH_TOKEN",
-    "CLAUDIUS_HTTP_TOKEN",
-    "CLAUDIUS_STORE_PASSWORD",
-    "CLAUDIUS_ARCHIVE_TOKEN",
+    *("ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDIUS_OPENAI_API_KEY", "CLAUDIUS_TRANSCRIPTION_API_KEY"),
+    *("GROQ_API_KEY", "SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "DISCORD_TOKEN", "CLAUDIUS_KOTHAR_AUTH_TOKEN"),
+    *("CLAUDIUS_HTTP_TOKEN", "CLAUDIUS_STORE_PASSWORD", "CLAUDIUS_ARCHIVE_TOKEN"),
 )
 
 BLOT_CHARS = 6
@@ -54,27 +45,14 @@ _OWN_IT = "make it a text file that you own"
 OF_A_MACHINE = {"ensoul", "http", "log", "storage", "store", "worker"}
 """Sections that may differ between the machines of one soul."""
 READ_ONCE = {
-    "adapters",
-    "archive.remote",
-    "discord.api_url",
-    "discord.gateway_url",
-    "discord.typing",
-    "observers",
-    "pipeline.steps",
-    "slack.api_url",
-    "slack.status",
+    *("adapters", "archive.remote", "discord.api_url", "discord.gateway_url", "discord.typing", "observers"),
+    *("pipeline.steps", "slack.api_url", "slack.status"),
 }
 """Settings that a process reads only when it starts, besides those of a machine."""
 _NAMED = ("tools.own.", "tools.servers.", "perceive.")
 """Tables of what the owner names."""
-_KINDS = {
-    "bool": "true or false",
-    "int": "a whole number",
-    "float": "a number",
-    "str": "a text",
-    "array": "a list",
-    "object": "a table",
-}
+_KINDS = {"bool": "true or false", "int": "a whole number", "float": "a number", "str": "a text"}
+_KINDS |= {"array": "a list", "object": "a table"}
 
 
 class Secret:

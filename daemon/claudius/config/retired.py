@@ -64,7 +64,8 @@ _DEEPEST = 4
 
 def named(tree: dict[str, Any], file: str, envs: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
     """Return a line for each setting of an earlier version in a file's tree, which loses it, and in environments."""
-    found = [(file, key, why(key)) for key in leave_out(tree)]
+    found = [(file, f"{name}.sandbox", "it still goes before `command`: write it there") for name in _boxed(tree)]
+    found += [(file, key, why(key)) for key in leave_out(tree)]
     known = {env_name(key): now for key, now in RETIRED.items()}
     tuned = "|".join(name.removeprefix("CLAUDIUS_KOTHAR_") for name in known if name.startswith("CLAUDIUS_KOTHAR_"))
     for source, values in envs.items():
@@ -75,8 +76,11 @@ def named(tree: dict[str, Any], file: str, envs: Mapping[str, Mapping[str, str]]
 
 
 def leave_out(tree: dict[str, Any]) -> list[str]:
-    """Drop settings that have no effect any more and return their keys; an old file stays valid."""
+    """Drop settings without effect and return their keys; what bounds a server goes before its command."""
     dropped = []
+    for one in _boxed(tree).values():
+        bounds, own = one.pop("sandbox"), one.get("command", [])
+        one["command"] = [*bounds, *own] if own and isinstance(own, list) else own
     for key in [*keys(tree)]:
         if why(key):
             table, _, name = key.rpartition(".")
@@ -122,6 +126,12 @@ def read_old_places(tree: dict[str, Any], *envs: Mapping[str, str]) -> None:
                 at = at.setdefault(part, {}) if isinstance(at, dict) else None
             if isinstance(at, dict):
                 at["url"] = f"http{'s' * is_safe}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _boxed(tree: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return each server with a `sandbox`, as earlier versions wrote what bounds its command, by its key. Pure."""
+    found = {f"tools.servers.{name}": one for name, one in _table(tree, "tools.servers").items()}
+    return {key: one for key, one in found.items() if isinstance(one, dict) and isinstance(one.get("sandbox"), list)}
 
 
 def _table(tree: dict[str, Any], name: str) -> dict[str, Any]:
