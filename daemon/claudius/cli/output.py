@@ -43,7 +43,7 @@ def print_checks(checks: Iterable[Check]) -> None:
     for check in checks:
         click.secho("ok   " if check.ok else "FIX  ", nl=False, fg="green" if check.ok else "red")
         told = f"{check.name}: {check.detail}" + (f"; {check.fix}" if check.fix and not check.ok else "")
-        click.echo(fitted(told, indent=5))
+        click.echo(fitted(safe(told), indent=5))
 
 
 def fitted(text: str, indent: int = 0) -> str:
