@@ -1,7 +1,5 @@
 """A soul on a real network's library whose model is obedient: it writes the sections that a row names, on a real wire."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """A complete soul on Slack or Discord, so that one test can check a rule on both."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence

@@ -1,7 +1,5 @@
 """The rows of `tests/cases/*.json`: inputs with the right values, each one the case of a test."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A checkout of the project in which ./setup.sh runs: an installer that only records, and what it would install."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """Write docs/commands.md from the commands: `python tests/commands_page.py`."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Iterator
 

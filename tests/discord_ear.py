@@ -1,7 +1,5 @@
 """A discord.py client, for tests against the loopback server."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Shared by the tests of the Discord adapter: short waits in place of Discord's minutes, and what people see."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 

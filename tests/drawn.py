@@ -1,7 +1,5 @@
 """Run a command on a terminal that draws, and look at its screen as a person does: the lines that have scrolled, too."""
 
-from __future__ import annotations
-
 import os
 import re
 import select

@@ -1,7 +1,5 @@
 """Run the real command `claudius` in its own process, with its own home, environment and PATH."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

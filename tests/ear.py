@@ -1,7 +1,5 @@
 """Shared by the tests of the Slack and Discord adapters: a receiver without a soul, and a provider that echoes."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """The command `claudius` in a hurry, even with Slack's history, and a scripted voice that repeats what it answers."""
 
-from __future__ import annotations
-
 import runpy
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every command of `claudius`: how it is killed in tests, or why it is not."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import click

@@ -1,7 +1,5 @@
 """Failures of a model, of a setting and of an owner's own part, and a daemon that has them one after the other."""
 
-from __future__ import annotations
-
 import json
 import resource
 import subprocess

@@ -1,7 +1,5 @@
 """What the rows of `cases/newcomer.json` ask for in words, as sections of soul/rehearsal.md; and whether an answer is it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """The rows of `cases/forget.json`: what must be gone after forgetting, and what a receipt must say."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

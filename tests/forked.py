@@ -5,8 +5,6 @@ Only the imports are shared, and what `made_once` makes.
 One such process serves a whole test session; run as a program, this file is that process.
 """
 
-from __future__ import annotations
-
 import atexit
 import functools
 import gc

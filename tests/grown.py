@@ -1,7 +1,5 @@
 """Make a home as large as asked, quickly: the turns of its conversations, cloned in SQL under other names."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from pathlib import Path

@@ -8,8 +8,6 @@ in good order once nothing is under way. What happened outside of it is in files
 `posts`, `calls`, `settled`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """Apply the oracle to a soul that has drained, on either network."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing

@@ -1,7 +1,5 @@
 """An in-memory source of the texts that a kept turn refers to: tests rebuild a prompt without a database."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -3,8 +3,6 @@
 A row of the table that is printed: command, points, and what the kills led to.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import sqlite3

@@ -3,8 +3,6 @@
 `python tests/lived_week.py DIRECTORY` leaves one to look at.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """Days of a soul's life in a few seconds: the real daemon in virtual time, people who talk to it, and a diary."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sqlite3

@@ -1,7 +1,5 @@
 """What every test would make anew and is the same each time, made once a process: an empty database, texts of the soul."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Mapping
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Helpers of the tests of mental processes: a soul with a test's own processes, a provider that answers by tag."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

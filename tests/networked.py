@@ -1,7 +1,5 @@
 """Shared by the tests of the network around a daemon: Slack, Discord and a model, a proxy, an authority of one's own."""
 
-from __future__ import annotations
-
 import asyncio
 import http.client
 import json

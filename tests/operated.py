@@ -1,7 +1,5 @@
 """A daemon as its operator sees it: on loopback networks, with a webhook for alerts, asked in every way there is."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager

@@ -1,7 +1,5 @@
 """Make providers/prices.json from the package `genai-prices`, before a release: `python tests/price_table.py`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time

@@ -1,7 +1,5 @@
 """Reads the data records off the prompt of a request, as a model sees them."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

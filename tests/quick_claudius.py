@@ -1,7 +1,5 @@
 """The command `claudius` with short waits in place of Slack's seconds, for tests that cannot wait that long."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

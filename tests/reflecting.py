@@ -1,7 +1,5 @@
 """Small plain values for the tests of the second mind."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

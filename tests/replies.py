@@ -1,7 +1,5 @@
 """Replies as a model might write them: the shorthand of the parse table, and a grammar of hostile ones."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 

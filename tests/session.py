@@ -5,8 +5,6 @@ docs/session.md holds it as it looks at 80 columns; after a change that it shows
     .venv/bin/python tests/session.py
 """
 
-from __future__ import annotations
-
 import re
 import tempfile
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Print the table of settings for docs/configuration.md: `python tests/settings_table.py`."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Shared by the fault tests over Slack: the daemon as a process, a Slack in the test's own loop, and the oracle."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 import sys

@@ -1,7 +1,5 @@
 """Shared by the tests of the Slack adapter: short waits in place of Slack's minutes, and what people see."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 

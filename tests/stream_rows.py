@@ -1,7 +1,5 @@
 """The rows of `cases/streams.json`: what models and their servers send."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A day of an owner and an operator, through the front door: the audit log holds all that was done, and no words."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

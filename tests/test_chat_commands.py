@@ -1,7 +1,5 @@
 """The rows of `cases/commands.json`: what is a command and what is talk, what each must do, and the help."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

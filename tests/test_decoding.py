@@ -1,7 +1,5 @@
 """Each type that is decoded is worked out by one thread at a time: msgspec crashes where two meet in it."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The documents are true: every command and setting is documented, every reference resolves, every example runs."""
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Iterator

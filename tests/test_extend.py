@@ -3,8 +3,6 @@
 So is what docs/claude-code.md says of a session that thinks for the soul, and docs/daimons.md of two souls that talk.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

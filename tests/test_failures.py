@@ -4,8 +4,6 @@ One daemon lives through every failure; a case sets what the model's server answ
 How soon each is told, `bench/p18_failures.py` measures.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Iterator, Sequence

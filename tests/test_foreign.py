@@ -1,7 +1,5 @@
 """What the other side wrote shows its length wherever it is printed; an exception is named, never quoted."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -1,7 +1,5 @@
 """docs/hands.md is true: its server, its own tool and its talk work as they stand, with the replies of a model below."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """The project's own rules, checked on the source tree: layers, sizes, narrow interfaces, no path of one machine."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import re

@@ -1,7 +1,5 @@
 """Models at home: a small prompt, an enforced form, a context that is never exceeded. Each server as its family does."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

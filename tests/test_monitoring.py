@@ -1,7 +1,5 @@
 """The dashboard and the alert rules in docs/monitoring/ fit what a running soul really reports."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

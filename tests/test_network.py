@@ -1,7 +1,5 @@
 """The rows of `cases/network.json`, each through a real daemon: proxies, certificates, addresses, sleep, environment."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """A17: nothing in the engine reads human language by a list of words, outside the few places that may."""
 
-from __future__ import annotations
-
 import ast
 import re
 import tomllib

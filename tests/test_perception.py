@@ -1,7 +1,5 @@
 """Who may be shown what: the audience rule, and the worked example of the security design."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Receipts have one fixed form that no language is needed for; days and hours follow the reader's locale."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime
 from zoneinfo import ZoneInfo
 

@@ -1,7 +1,5 @@
 """A run that was to have PostgreSQL fails if the tests that need one were skipped."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

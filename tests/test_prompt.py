@@ -1,7 +1,5 @@
 """The fence: whatever a person writes becomes one line of data and nothing else."""
 
-from __future__ import annotations
-
 import json
 import unicodedata
 

@@ -1,7 +1,5 @@
 """Which proxy an address is reached through, by the variables of the environment."""
 
-from __future__ import annotations
-
 import httpx
 import pytest
 

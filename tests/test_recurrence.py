@@ -1,7 +1,5 @@
 """Repetitions keep the clock on the wall, whatever it is set to."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 

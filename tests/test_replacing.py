@@ -1,7 +1,5 @@
 """Files that are replaced together: all of them or none, whatever fails, and no one looks in between."""
 
-from __future__ import annotations
-
 import json
 import threading
 from pathlib import Path

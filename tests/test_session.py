@@ -1,7 +1,5 @@
 """The recorded session of docs/session.md, replayed on a real terminal at two widths."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

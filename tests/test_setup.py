@@ -1,7 +1,5 @@
 """setup.sh installs what requirements.lock names and checks each hash; then it greets, and says what there is."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

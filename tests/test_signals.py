@@ -1,7 +1,5 @@
 """The signal handling that child processes inherit, however the suite itself was started."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

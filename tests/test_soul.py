@@ -1,7 +1,5 @@
 """The soul's files: shadowed one by one, read again when they change, and never lost to a broken edit."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

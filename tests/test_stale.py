@@ -5,8 +5,6 @@ and no one ends that. What was read before an `await` is stale after it. It is n
 is read again after the `await`, or if a future was written before it, so that the second task finds that.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 

@@ -4,8 +4,6 @@ One daemon lives through them all and is asked by `claudius chat --once`; a row 
 The rows of the kinds `quoting` and `echo` are no part of this file.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """The tutorial is true: its files, commands and Python code work in the order in which they appear."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A conversation through each provider: the real client, the real command, a model server on loopback."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A turn from hearing to speaking: what each turn asks, keeps and says."""
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import pairwise

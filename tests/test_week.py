@@ -1,7 +1,5 @@
 """One week of one soul with default settings, told as a story: when it is silent, glad, short, and asleep."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 import pytest

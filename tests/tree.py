@@ -1,7 +1,5 @@
 """The repository as the project's own tests read it: its files, its modules, their syntax."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 from collections.abc import Iterator

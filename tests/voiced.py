@@ -1,7 +1,5 @@
 """Shared by the fault tests of providers: a complete soul whose provider is a real client of a loopback model."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field

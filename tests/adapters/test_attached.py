@@ -1,7 +1,5 @@
 """What people attach and what the soul writes, as each network shows it: the rows of `files.json` and `said.json`."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """On Slack and on Discord alike: first messages, pieces, threads joined late, reactions in place of a reply, retraction."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """T8 to T10: a question for consent as both networks show it, and whose press, thumb or word decides it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """Every adapter keeps one contract, whatever its network; what they share: caches, and ends that come together."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """A12, section 8 of the security design: files are fetched safely, seen or read once, and not kept."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

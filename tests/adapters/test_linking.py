@@ -1,7 +1,5 @@
 """Linking two ids of two networks: each side is asked in a direct message, and both must agree."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

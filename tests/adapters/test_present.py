@@ -1,7 +1,5 @@
 """What a prompt says of its place, and thoughts that owners alone see folded, on Slack and Discord (doors §7)."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass
 from typing import Any

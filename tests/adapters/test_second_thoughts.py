@@ -1,7 +1,5 @@
 """R24: messages edited, deleted and stopped before, during and after the turn that answers them."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from contextlib import closing

@@ -1,7 +1,5 @@
 """What a message shows besides its own words reaches the turn: each row of `cases/shown.json` on its network."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence

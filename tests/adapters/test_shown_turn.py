@@ -1,7 +1,5 @@
 """What a message shows is read for its turn alone, as it stands then, and costs no call where there is nothing."""
 
-from __future__ import annotations
-
 import logging
 import sqlite3
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """News: `POST /api/event` obeys the rules of the whisper door, and what it brings is third-party content that owes nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator

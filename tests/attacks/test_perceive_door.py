@@ -1,7 +1,5 @@
 """D4: `POST /api/perceive` wakes a process where its token may, as often as a person may speak, once for each id."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections import Counter

@@ -1,7 +1,5 @@
 """S4: words that close fences in other formats change nothing here, neither in a prompt's data line nor in a reply."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """S5: a reply that repeats a nonce is never said."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """S6: no canary of a private element is posted, streamed or stored in a person's model, whatever the reply."""
 
-from __future__ import annotations
-
 import re
 from unicodedata import normalize
 

@@ -1,7 +1,5 @@
 """S7: in every chunking a hostile reply streams a prefix of its speech, and little is held back."""
 
-from __future__ import annotations
-
 from hypothesis import given
 
 from claudius.cognition.output.gate import StreamGate, gate

@@ -1,7 +1,5 @@
 """S8: a flood costs in proportion to its size, and is read only up to the caps. Operations are counted, never timed."""
 
-from __future__ import annotations
-
 import pytest
 
 from claudius.cognition.reply.parser import Limits, Parser

@@ -1,7 +1,5 @@
 """S9: a monologue that quotes the dialogue's tag does not speak; the real dialogue does."""
 
-from __future__ import annotations
-
 import pytest
 
 from claudius.cognition.output.rules import NeedsRepair, OutputRules, Spoken, climb

@@ -1,7 +1,5 @@
 """S10: a verb is from the step's or the process's list, or the default. The written attribute is never shown."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """S11: whatever the soul is talked into saying, it pings no one but the person it answers."""
 
-from __future__ import annotations
-
 import json
 import re
 

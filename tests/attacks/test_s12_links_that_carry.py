@@ -1,7 +1,5 @@
 """S12: no link, image or preview carries out what the soul was told in private, or hides where it leads."""
 
-from __future__ import annotations
-
 import json
 import re
 from urllib.parse import quote

@@ -1,7 +1,5 @@
 """S14: a poisoned update of a user model is marked and capped, and comes back as data."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """S15: what one person told in private never reaches or changes a recollection for an audience with another person."""
 
-from __future__ import annotations
-
 import asyncio
 import tempfile
 from collections.abc import Mapping, Sequence

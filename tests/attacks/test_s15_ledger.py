@@ -1,7 +1,5 @@
 """S15 for the ledger and the second mind: private words reach no other audience's prompt or document."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

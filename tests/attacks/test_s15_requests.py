@@ -1,7 +1,5 @@
 """S15, S17: over whole conversations, a secret told in private is in no request made for any other audience."""
 
-from __future__ import annotations
-
 import asyncio
 import tempfile
 from collections.abc import Sequence

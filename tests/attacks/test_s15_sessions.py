@@ -1,7 +1,5 @@
 """S15 where the reader has a shell: no sentence that a channel member could word reaches the owner's Claude Code."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from pathlib import Path
 

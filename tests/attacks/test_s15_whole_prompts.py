@@ -5,8 +5,6 @@ else may, not even which steps are asked, or whether the process is `frustrated`
 words, and every byte counts.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """S18: no name leads a portrait's file out of its directory, and no two portraits share a file."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path, PurePosixPath
 

@@ -1,7 +1,5 @@
 """S19: a repository that was prepared against us runs nothing, and no user's text becomes an option."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time

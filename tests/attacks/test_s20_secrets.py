@@ -1,7 +1,5 @@
 """S20: our secrets are in no prompt, log, git object, database, argv, reply or traceback."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import threading

@@ -1,7 +1,5 @@
 """S21: what a Claude child process can see of us: its environment, its working directory and its command line."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 import os

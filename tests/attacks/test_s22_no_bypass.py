@@ -1,7 +1,5 @@
 """S22, the part that reads the source tree: nothing asks a model's tools to skip their own permissions."""
 
-from __future__ import annotations
-
 import re
 
 from tree import texts

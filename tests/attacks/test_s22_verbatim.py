@@ -1,7 +1,5 @@
 """S22: no chat line makes the real Claude command act, over either transport."""
 
-from __future__ import annotations
-
 import importlib
 import logging
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """S23: the owner's own rules about who may talk, by stable id. Whom one leaves out costs 0 rows and 0 model calls."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from contextlib import closing

@@ -1,7 +1,5 @@
 """S23, S24, S29: strangers cost nothing, words grant no rights, and a flood affects only its sender."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 from datetime import UTC, datetime

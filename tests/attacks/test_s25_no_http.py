@@ -1,7 +1,5 @@
 """S25: forged HTTP events. There is no HTTP receiver that could accept them, and nothing turns one on."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

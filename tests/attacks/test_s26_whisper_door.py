@@ -1,7 +1,5 @@
 """S26: the whisper endpoint: who may call it, with what and how often, and what it answers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """S27: a daimon's host that leads to an inner address: metadata, other spellings, redirects, DNS rebinding."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from typing import Any

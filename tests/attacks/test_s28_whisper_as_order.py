@@ -1,7 +1,5 @@
 """S28: a whisper that is an order, tagged, too long or replayed is data in one prompt, never in the system part."""
 
-from __future__ import annotations
-
 import json
 import unicodedata
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """S30: everything that the process, SQLite and git create is private to the owner, whatever the umask."""
 
-from __future__ import annotations
-
 import logging
 import os
 import sqlite3

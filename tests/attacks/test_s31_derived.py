@@ -5,8 +5,6 @@ place that a model may write; then that person is forgotten, or one message is d
 looked through: prompts, rows, files, git.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

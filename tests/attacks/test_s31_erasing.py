@@ -1,7 +1,5 @@
 """S31: a forgotten person is in no byte of the home, no git object, and no backup that is restored later."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sqlite3

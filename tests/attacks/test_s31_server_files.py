@@ -1,7 +1,5 @@
 """S31 on PostgreSQL: the server's own data files hold nothing of a person once the tables are written anew."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path

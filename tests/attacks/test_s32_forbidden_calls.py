@@ -1,7 +1,5 @@
 """S32, the part that reads the source tree: text is never run as code, and bytes are never unpickled."""
 
-from __future__ import annotations
-
 import ast
 
 from tree import calls, dotted, python_files

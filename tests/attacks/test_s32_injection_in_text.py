@@ -1,7 +1,5 @@
 """S32: line breaks, escapes and JSON in names and texts: one escaped log line each, nothing raw on a terminal."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re

@@ -4,8 +4,6 @@ Each foreign party, a server on loopback, puts the words of a person into what i
 an owner, an operator or another person can see.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

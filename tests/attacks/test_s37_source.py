@@ -1,7 +1,5 @@
 """S37, the part that reads the source tree: no message, log line or report is made of what a foreign exception says."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 

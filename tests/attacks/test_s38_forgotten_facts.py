@@ -1,7 +1,5 @@
 """S38: what a person asks to be forgotten is no one else's to ask for, and an hour later it is found nowhere."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from datetime import timedelta

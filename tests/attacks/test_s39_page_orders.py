@@ -1,7 +1,5 @@
 """S39 (T21, T20): a page that orders, and a model that obeys it; a card that shows what the row holds, and no more."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """The bench's own arithmetic: its verdicts, intervals and costs are right before anything is measured."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The bench of memory on the public set of long conversations."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

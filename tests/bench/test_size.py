@@ -1,7 +1,5 @@
 """P14, counted: how many bytes a turn leaves behind, for a workspace of any size."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import p14_size as size

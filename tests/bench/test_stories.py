@@ -1,7 +1,5 @@
 """The page of the twelve stories can be printed, and says of each what the soul felt."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The plugin's hooks, rows 14 and 15 of daimons: what a session is given and when, and that nothing blocks it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

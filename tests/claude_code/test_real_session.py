@@ -1,7 +1,5 @@
 """/ensoul in the real Claude Code, against a loopback model server: the soul in its requests, its files unchanged."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

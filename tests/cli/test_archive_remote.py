@@ -1,7 +1,5 @@
 """`archive.remote` as its owner sees it: a copy of the memory's history follows, and forgets with the soul."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`claudius backup create --portable` and `restore`: moving a whole soul to another home."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`claudius chat`: one line or a conversation, alone or through a process that is already awake."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

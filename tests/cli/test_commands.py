@@ -1,7 +1,5 @@
 """The commands that read and change: the documented shapes, and one line for each error."""
 
-from __future__ import annotations
-
 import json
 import os
 import pwd

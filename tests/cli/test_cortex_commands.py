@@ -1,7 +1,5 @@
 """`claudius cortex` and `claudius ledger`, run as real commands in a process of their own."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`claudius daemon`: its output, its unit for the service manager, and what it reports to the one who started it."""
 
-from __future__ import annotations
-
 import json
 import os
 import plistlib

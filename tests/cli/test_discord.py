@@ -1,7 +1,5 @@
 """`claudius discord invite`, and doctor's findings about who is heard, with the real commands."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`claudius audit`, `upgrade` and `completion`: who did what, whether the database fits, and Tab in three shells."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 import subprocess

@@ -1,7 +1,5 @@
 """What a client says and hears: stdin, who is never answered, and each thing once if the other end repeats itself or goes."""
 
-from __future__ import annotations
-
 import json
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """The rows of `cases/newcomer.json` in a real terminal, at two widths: each answer is right, and no word of it breaks."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

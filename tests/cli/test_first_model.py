@@ -1,7 +1,5 @@
 """The first evening with a model: what it cost, what failed, and how a model at home is asked."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

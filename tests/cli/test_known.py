@@ -1,7 +1,5 @@
 """Who a person is to the soul, at the terminal: one document by every way, exported with their data, forgotten with them."""
 
-from __future__ import annotations
-
 import json
 import re
 import sqlite3

@@ -1,7 +1,5 @@
 """`claudius mcp`: another program speaks with the soul, by the SDK's own client."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

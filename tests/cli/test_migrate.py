@@ -1,7 +1,5 @@
 """`claudius migrate`: a whole soul moves to PostgreSQL and back; whatever is cut off, nothing has moved."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sqlite3

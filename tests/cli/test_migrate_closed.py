@@ -1,7 +1,5 @@
 """A server that is closed, or whose move is killed: no line leads to a second soul, and the move ends when it is repeated."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """A mind at home: a model file thinks through llama.cpp itself, in a child; one comes from a hub, or from this machine."""
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`claudius onboard` and `claudius doctor --live`: from nothing to a first reply, and every fault named."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

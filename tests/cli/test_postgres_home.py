@@ -1,7 +1,5 @@
 """A home whose `store.url` names PostgreSQL: the same commands and copies; and SQLite pays nothing for it."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 import subprocess

@@ -1,7 +1,5 @@
 """What an operator sees of a soul on PostgreSQL: `status`, `workers`, `doctor`, and each worker's `/metrics`."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """A server that is set up wrongly, or is away: each line says what to do, and a command corrects what it has set."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """What is loaded beside the start, so that nobody waits: the first message's needs, and the search by meaning."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The prompt of `claudius chat` on a terminal that draws: what arrives stands above the line being typed, once."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import pty

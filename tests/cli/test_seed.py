@@ -1,7 +1,5 @@
 """What setup.sh writes into a new home, and the Claude Code skills that it finds."""
 
-from __future__ import annotations
-
 import json
 import re
 import stat

@@ -1,7 +1,5 @@
 """`claudius soul push`: one machine's soul files are in force on every machine, from the next turn on."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

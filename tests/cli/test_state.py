@@ -1,7 +1,5 @@
 """`claudius daimon`, `process` and `schedule`: the shapes that people script against, and the clock."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """`claudius tools add`, `list`, `check`, `remove`: what an owner agrees to, written where it is in force."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

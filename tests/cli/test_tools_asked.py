@@ -1,7 +1,5 @@
 """T7, T9, T10, T12 at the terminal: the soul asks before it reaches out, a letter or a command decides, a word does not."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

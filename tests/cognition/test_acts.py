@@ -1,7 +1,5 @@
 """What a turn does beyond its words: read, checked, booked with the turn, and told by receipts that only code writes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """Attention in whole turns: what is thought about, acknowledged or left alone. Prompts hold words, never numbers."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

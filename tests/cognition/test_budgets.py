@@ -1,7 +1,5 @@
 """Budgets: of the day, the month, a person and a channel. The tightest binds, and what is saved on goes in one order."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

@@ -1,7 +1,5 @@
 """The one place that awaits a model: repair, streaming, and the result of a broken reply."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """Lines that no thought chose never stand in a prompt as the soul's own speech, whichever provider answers."""
 
-from __future__ import annotations
-
 from claudius.errors import Unavailable
 from claudius.home import Home
 from claudius.providers.scripted import Scripted

@@ -1,7 +1,5 @@
 """What people say of themselves: shown as long as it holds, found again by other words, and gone when it is to be."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """What is thought about, and what is felt: stories, lines and days, appraised as a human would."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any

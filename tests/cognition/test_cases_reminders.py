@@ -1,7 +1,5 @@
 """What people ask to be told, and when: an obedient model writes the acts, code books them, says them, repeats them."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

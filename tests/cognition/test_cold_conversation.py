@@ -1,7 +1,5 @@
 """A conversation that left memory costs what any other does, because the stems of its words are kept with them."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 

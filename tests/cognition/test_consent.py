@@ -1,7 +1,5 @@
 """Consent: what may run, what is asked, what is refused, in the order of the design; what taints a turn."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

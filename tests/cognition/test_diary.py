@@ -1,7 +1,5 @@
 """The diary: a talk that is over becomes a page of the soul's own, found again by its words and keys."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from datetime import UTC

@@ -1,7 +1,5 @@
 """The psyche in turns of several calls: the same words everywhere, never a number, and processes may use them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

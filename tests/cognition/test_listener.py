@@ -1,7 +1,5 @@
 """A message of the clock knows to whom it speaks: what is theirs stands in its prompt, and nothing of anybody else."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """The mood of a conversation and the process that follows it: real turns, one soul, several people."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing

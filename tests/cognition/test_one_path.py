@@ -1,7 +1,5 @@
 """One path of a turn: what is said does not depend on the kind of process or on the number of calls."""
 
-from __future__ import annotations
-
 import ast
 
 import pytest

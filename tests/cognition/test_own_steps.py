@@ -1,7 +1,5 @@
 """A step of the owner's own without Python: asked in the ordinary turn, private, counted, gated, checked (doors §1)."""
 
-from __future__ import annotations
-
 import asyncio
 from functools import partial
 from pathlib import Path

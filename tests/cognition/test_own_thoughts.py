@@ -1,7 +1,5 @@
 """A turn's own thoughts are private to the calls that see them: the repair, the next step, the next process."""
 
-from __future__ import annotations
-
 import pytest
 
 from claudius.home import Home

@@ -1,7 +1,5 @@
 """The plan of a turn: which steps are asked, and where the history begins."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

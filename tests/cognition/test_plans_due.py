@@ -1,7 +1,5 @@
 """A13: what was asked for comes at its hour, what the soul promised waits for the listener's morning; both are said."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from datetime import timedelta

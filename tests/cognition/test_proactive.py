@@ -1,7 +1,5 @@
 """Writing first, row 13 of daimons: consent, quiet hours, caps and the other rules are code and cost no model call."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """What a turn shows of others' texts has a bound, however many texts its messages show."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from claudius.cognition.history import LEAST_QUOTED, heard_records

@@ -1,7 +1,5 @@
 """The lines of acts: what is taken, which instant it means, and why the rest is refused."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, date, datetime
 from typing import Any

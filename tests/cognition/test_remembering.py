@@ -1,7 +1,5 @@
 """What is kept as moments and facts, when it is looked for, and which lines a prompt shows: all of it through turns."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Folding: what leaves working memory is summarised, nothing is dropped unread, and the prefix breaks once."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

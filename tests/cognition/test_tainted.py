@@ -1,7 +1,5 @@
 """T21, the half that learns: a turn that heard a third party's text learns nothing from it, and books a reminder alone."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from typing import Any

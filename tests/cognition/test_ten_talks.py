@@ -1,7 +1,5 @@
 """T38: ten talks of a day, with links, notes, a diary and mails: how often a person is asked."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from typing import Any

@@ -1,7 +1,5 @@
 """Private thought as it is written: told through one hook to the one who listens, and to no one else (W11)."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

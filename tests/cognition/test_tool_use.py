@@ -1,7 +1,5 @@
 """A turn that uses tools: its rounds, what a model is shown, what is kept, and what is not said early."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """No one is written to unasked: one rule for every cause of a turn, applied to every utterance."""
 
-from __future__ import annotations
-
 import ast
 from datetime import UTC, datetime, timedelta
 from itertools import product

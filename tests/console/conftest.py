@@ -1,7 +1,5 @@
 """A home with a week of life for each module of these tests, and the real console over it."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path

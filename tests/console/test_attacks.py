@@ -1,7 +1,5 @@
 """A real browser as the attacker: pages of other ports and names, hostile names and texts. 0 get through."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager

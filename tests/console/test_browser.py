@@ -1,7 +1,5 @@
 """The screens in a real browser, over the real `claudius console` and a home with a week of life."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """One document, two doors: what the console answers is what the command prints."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

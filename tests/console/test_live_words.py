@@ -1,7 +1,5 @@
 """Words while they come, in a real browser over a real daemon: as they will stand, once, under what they answer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from browsing import Tab

@@ -1,7 +1,5 @@
 """The rows of `cases/newcomer.json` about the page, where no other test of this room has them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

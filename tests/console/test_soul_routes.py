@@ -1,7 +1,5 @@
 """Changing the soul: nothing is written until Save, what it would have said leaves no trace, no edit undoes another."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import urllib.error

@@ -1,7 +1,5 @@
 """The Soul screen in a real browser: edit, preview, ask, save, and the next turn differs; conflicts; put back."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Each screen in each of its four states, and at 360 px: a text, a next step, nothing for axe."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

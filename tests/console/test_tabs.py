@@ -1,7 +1,5 @@
 """Two tabs and a reconnect, over a real daemon and the real console: each word is told once, and nothing stays open."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

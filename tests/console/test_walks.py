@@ -1,7 +1,5 @@
 """What an owner does in the page, in a real browser over a real daemon: one walk each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from browsing import ERASES_S, Tab

@@ -1,7 +1,5 @@
 """Who gets nothing from the console: strangers by name, by page, by user, by token, by size. The table of §5."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -3,8 +3,6 @@
 A row is plain data; missing values are neutral. Source: the psyche design, section 6.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """Beliefs: how they are formed, affirmed, revised, expired and evicted."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """The second mind beside the first: the first mind says the same with it, without it, and with it broken."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

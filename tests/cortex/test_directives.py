@@ -1,7 +1,5 @@
 """What the second mind may ask the first to consider: bounded, addressed, and never sent by itself."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -3,8 +3,6 @@
 The others are tested with what they rule: 2, 11 and 12 in test_life, 3, 4 and 10 in test_beside, 9 in test_info_score.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

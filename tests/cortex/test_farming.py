@@ -1,7 +1,5 @@
 """The farming pattern: small requests and then a far larger one. Measured detection rates, and false alarms."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """The information score: how much is known of a peer, by counting and never by judgement."""
 
-from __future__ import annotations
-
 import random
 from datetime import UTC, datetime, timedelta
 from typing import Any

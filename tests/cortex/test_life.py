@@ -1,7 +1,5 @@
 """The second mind's life over a real store: when it reflects, what it writes, and what it never disturbs."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

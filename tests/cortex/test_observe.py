@@ -1,7 +1,5 @@
 """Observation: what is appended, and that nothing else happens."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msgspec.structs import asdict, replace

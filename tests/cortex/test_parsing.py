@@ -1,7 +1,5 @@
 """Parsing the model's answer: one JSON object, or nothing."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

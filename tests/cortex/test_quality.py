@@ -4,8 +4,6 @@ A rater counts the distinct facts of the timeline that a rationale names: dates,
 model at hand the same rater reads its answers; here it reads answers recorded for twenty histories.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass

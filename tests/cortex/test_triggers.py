@@ -1,7 +1,5 @@
 """Triggers: when to reflect, by observable facts alone."""
 
-from __future__ import annotations
-
 import inspect
 from contextlib import nullcontext
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """A daimon aloud: one line under its own name after the soul's reply, only where the owner allows it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Two homes that whisper to each other, and talk, over loopback, and that a silent daimon costs nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Mapping

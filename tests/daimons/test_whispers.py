@@ -1,7 +1,5 @@
 """Acceptance of daimons, rows 1 to 9: what is asked, what is kept, who feels it, and how often."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Each check of the kit catches its mutant: a soul that does the wrong thing is found out, and a right one is not."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

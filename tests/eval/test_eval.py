@@ -1,7 +1,5 @@
 """`claudius eval`, through its front door: suites on the shipped soul, voices, judges, caps, results."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """D5 with real processes: `kill -9` of the daemon or of the session at each point: each message is answered once."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 from contextlib import suppress

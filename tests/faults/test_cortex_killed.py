@@ -1,7 +1,5 @@
 """kill -9 during a reflection: nothing is applied by half or twice, and no event is lost."""
 
-from __future__ import annotations
-
 import random
 import signal
 import sqlite3

@@ -1,7 +1,5 @@
 """Damaged rows and permanent bugs: whoever is owed an answer gets at least an apology, and every display says why."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from contextlib import closing

@@ -1,7 +1,5 @@
 """R5 to R11, R25 and R26 on Discord: the same faults in Discord's own forms, each checked by the oracle."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """R5 to R7, R26: what comes twice, out of order, over sockets that break, and in odd texts, is heard once, in order."""
 
-from __future__ import annotations
-
 import random
 from collections import defaultdict
 from collections.abc import Awaitable, Callable

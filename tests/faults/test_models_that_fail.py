@@ -1,7 +1,5 @@
 """R4, R12 to R15: models that hang, are slow, refuse, talk garbage, or stop in the middle."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass, field
 from itertools import pairwise

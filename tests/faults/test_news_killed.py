@@ -1,7 +1,5 @@
 """News over Slack: a real daemon is killed at each station between the 202 and the post; they are told once."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """R8, R10, R11, R25: a network that is away, posts that were made and not told, too many of them, and our own echo."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """R1: kill -9 at each write of one turn, and of one in which a plan comes due. Nothing is lost, answered or told twice."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

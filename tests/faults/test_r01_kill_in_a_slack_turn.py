@@ -1,7 +1,5 @@
 """R1 over Slack: kill -9 at each write of a turn, from the event to the receipt. Nothing is lost or said twice."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import shutil

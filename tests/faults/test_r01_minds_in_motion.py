@@ -1,7 +1,5 @@
 """R1 in chains of processes, subprocesses and due plans: after kill -9 nothing is lost or doubled."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """R2: random kills while many people talk at once. Nothing is lost or answered twice, and the order is kept."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random

@@ -1,7 +1,5 @@
 """R3: power loss. Unsynced data is dropped or torn, and everything that was acknowledged is there."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """R9: a process that dies right after its login does not use up the network's logins."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import time

@@ -3,8 +3,6 @@
 Nothing is acknowledged without being stored, decided replies are sent, and service resumes by itself.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """R17: read-only paths. Nothing is acknowledged, and the process ends once with 78 and one line."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import shutil

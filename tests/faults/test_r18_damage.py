@@ -1,7 +1,5 @@
 """R18: damage found at run time: the soul stops, sets the files aside, and never starts with an empty memory."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import shutil

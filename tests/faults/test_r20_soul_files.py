@@ -1,7 +1,5 @@
 """R20: if soul.md breaks while the soul is awake, the last good one stays in force, and the soul says so."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

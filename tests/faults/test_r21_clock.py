@@ -1,7 +1,5 @@
 """R21: the wall clock is set while the soul is awake. Nothing expires or waits because of it, and order stays."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Iterator

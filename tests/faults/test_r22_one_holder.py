@@ -1,7 +1,5 @@
 """R22: of all processes that want a home exactly one holds it, whatever its lock file contains."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

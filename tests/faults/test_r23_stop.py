@@ -1,7 +1,5 @@
 """R23: stopping. A running turn gets a few seconds, decided replies are said, and unfinished work is not lost."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """R24: edits and deletions before, during and after the turn, removal from a channel, a deleted one. Both networks."""
 
-from __future__ import annotations
-
 from both import Side
 from claudius.home import Home
 from claudius.provider import Request

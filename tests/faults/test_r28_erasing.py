@@ -1,7 +1,5 @@
 """R28: an erasure while others talk, and kill -9 during one: others lose nothing, and the erasure finishes."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shutil

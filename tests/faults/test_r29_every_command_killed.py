@@ -4,8 +4,6 @@ The next start finds all of the old or all of the new; the command, repeated, en
 of the audit log is lost. Each test prints its row of the table: command, points, outcomes.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shutil

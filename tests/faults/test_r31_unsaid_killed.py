@@ -1,7 +1,5 @@
 """R31: what was written from a deleted message goes with it, whenever the process is killed after the deletion."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 import sqlite3

@@ -1,7 +1,5 @@
 """Reading needs no writing: on a full, read-only or damaged store each look happens, and says that it is not noted."""
 
-from __future__ import annotations
-
 import os
 import resource
 import shutil

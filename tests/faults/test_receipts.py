@@ -1,7 +1,5 @@
 """What is said of an erasure: once, in plain words, each of them true; also after a crash, and on a full disk."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import AsyncIterator

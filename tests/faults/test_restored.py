@@ -1,7 +1,5 @@
 """A copy of the database is put back: what was answered since the copy was made is not answered again."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

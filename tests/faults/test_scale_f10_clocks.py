@@ -1,7 +1,5 @@
 """F10: two workers' clocks differ by twenty minutes, and step; nothing runs back, and nothing rings early or twice."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack, closing

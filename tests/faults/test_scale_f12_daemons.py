@@ -1,7 +1,5 @@
 """F12: several daemons of one soul: two hear Slack, each role has one holder, and whoever is left takes over."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from pathlib import Path

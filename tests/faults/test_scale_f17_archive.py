@@ -1,7 +1,5 @@
 """F17: whoever archives continues from what the store holds; who lost the role is refused by the remote as well."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 import threading

@@ -1,7 +1,5 @@
 """F19: what a database server refuses for a moment is tried again, or waited for; none of it shows in a reply."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress

@@ -1,7 +1,5 @@
 """F1: a daemon and workers, real processes on a real PostgreSQL, killed at random under traffic of a loopback Slack."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random

@@ -1,7 +1,5 @@
 """F2: a worker is killed at one statement after another of a turn's life; another takes over."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from contextlib import AsyncExitStack

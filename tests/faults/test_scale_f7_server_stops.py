@@ -1,7 +1,5 @@
 """F7: the database server crashes under traffic, and at each statement of a turn's writes, and is started again."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random

@@ -1,7 +1,5 @@
 """F8: a standby is promoted. What was acknowledged is there, or else what was said is looked for, and not repeated."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """F16: a person who writes everywhere is forgotten on every worker, whoever dies; the receipt is true."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from contextlib import AsyncExitStack, suppress

@@ -1,7 +1,5 @@
 """Two processes hear for one soul: what one is told of who may talk, how often and where, the other keeps as well."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack

@@ -1,7 +1,5 @@
 """F15, W5: what an owner commands is in force for every process, whichever carries it out, or the answer says where."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from contextlib import AsyncExitStack

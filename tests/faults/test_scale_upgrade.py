@@ -1,7 +1,5 @@
 """F11: two releases side by side, a migration in between, and one release too old."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 from pathlib import Path

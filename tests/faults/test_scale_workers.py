@@ -1,7 +1,5 @@
 """Several workers on one PostgreSQL: each message is answered once, in order, whoever thinks and whoever dies."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field

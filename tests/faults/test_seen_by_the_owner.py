@@ -1,7 +1,5 @@
 """What breaks is seen: health, metrics, alerts and doctor of a real daemon agree on it, and on its end."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sqlite3

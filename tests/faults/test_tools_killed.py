@@ -1,7 +1,5 @@
 """T13, T14: kill -9 at each state of a tool's call, on both stores: one effect at most, one reply, nothing paid twice."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Thirty facts of life in six languages, each with a question in another one that shares no stem with it."""
 
-from __future__ import annotations
-
 ABROAD: tuple[tuple[str, str], ...] = (
     ("Ich bin gegen Walnüsse allergisch.", "What nuts must I avoid?"),
     ("Meine Schwester heiratet im Juni in Lissabon.", "When is my sister's wedding?"),

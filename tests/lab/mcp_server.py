@@ -4,8 +4,6 @@ It offers `echo(text)`, `send(text)`, which adds a line to FILE, and `peek()`, w
 counts its starts, as lines `start`. No SDK, so that it starts in a moment and may break every rule.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

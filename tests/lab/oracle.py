@@ -4,8 +4,6 @@
 say, and returns the broken ones in words. Nothing of the runtime is trusted: rows, files and git are read directly.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import subprocess

@@ -5,8 +5,6 @@ Searched in this order: a server named by `CLAUDIUS_TEST_POSTGRES` (a URL); `pg_
 `CLAUDIUS_REQUIRE_POSTGRES=1`.
 """
 
-from __future__ import annotations
-
 import os
 import pwd
 import re

@@ -1,7 +1,5 @@
 """Small, plain values for tests: a recollection, a past turn, a soul."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

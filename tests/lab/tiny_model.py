@@ -5,8 +5,6 @@ wants the byte before it, so that the newline at the end of every chat template 
 Source: github.com/ggml-org/ggml, docs/gguf.md.
 """
 
-from __future__ import annotations
-
 import array
 import struct
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The way out of a machine that has no direct one: an HTTP proxy, and servers behind TLS of an authority of one's own."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import ssl

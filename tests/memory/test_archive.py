@@ -1,7 +1,5 @@
 """The archive: git has every version with its note, as files that a person may edit."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """What git receives, and the copy of the archive elsewhere: few bytes, few rounds, and the home goes on."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import os

@@ -1,7 +1,5 @@
 """The archive repairs itself: each row of section 10 of the reliability design, and a crash at any point. R19."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

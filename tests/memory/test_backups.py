@@ -1,7 +1,5 @@
 """Backups are verified before they count as backups, and a migration makes one first."""
 
-from __future__ import annotations
-
 import hashlib
 import sqlite3
 from contextlib import closing

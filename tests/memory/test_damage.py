@@ -1,7 +1,5 @@
 """A damaged database is refused with one helpful line, and so is each error of SQLite; memory is never silently empty. R18."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sqlite3

@@ -1,7 +1,5 @@
 """What counts as derived from a person's lines: at first hand whole, at second hand by name or by a word of theirs."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from datetime import datetime, timedelta

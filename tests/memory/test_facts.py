@@ -1,7 +1,5 @@
 """The importance of what is said."""
 
-from __future__ import annotations
-
 import pytest
 
 from claudius.psyche.context import importance

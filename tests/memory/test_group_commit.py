@@ -1,7 +1,5 @@
 """How often the disk is synced: three awaited commits a turn, and one commit for everything that is queued together."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import AsyncIterator

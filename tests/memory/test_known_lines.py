@@ -1,7 +1,5 @@
 """Which facts and matters a prompt shows, in which order, and by which words."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Leases of lanes on a real PostgreSQL: taken, fenced, renewed, lost and given back by two stores on one schema."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import AsyncIterator

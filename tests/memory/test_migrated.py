@@ -1,7 +1,5 @@
 """What an older home had learned, planned and felt is there after the migrations."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from contextlib import closing

@@ -1,7 +1,5 @@
 """What was deleted leaves the files of a database; what a person uses or may still read waits for another try."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 import threading

@@ -1,7 +1,5 @@
 """The queries that a turn's recall runs for the ledger and the second mind: counted, not timed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """What commands read: the exact shapes of the public interfaces, while a writer runs."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """How often a turn asks its database, and waits for a server: counted, not timed."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections import defaultdict
 from contextlib import AsyncExitStack

@@ -1,7 +1,5 @@
 """Rows and the values in them: packed, split, read back; one that does not decode is named."""
 
-from __future__ import annotations
-
 import json
 import re
 from contextlib import closing

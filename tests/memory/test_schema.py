@@ -1,7 +1,5 @@
 """The schema's own rules: each column is explained, migrations are numbered, and a turn's queries use an index."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import sqlite3

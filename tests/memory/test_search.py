@@ -1,7 +1,5 @@
 """The search for erased words: in any script and any encoding of ours; an incomplete search returns None."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The search by meaning: what it finds, what it may not show, what leaves with a moment, and what stands without it."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re

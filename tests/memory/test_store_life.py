@@ -1,7 +1,5 @@
 """The store's life beyond its contract: opening, privacy, a full disk, checks, the audit log, closing, what it deletes."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sqlite3

@@ -1,7 +1,5 @@
 """SQLite and PostgreSQL hold the same: tables, queries, and for one life the same prompts, byte for byte."""
 
-from __future__ import annotations
-
 import json
 import re
 import sqlite3

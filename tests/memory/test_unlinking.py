@@ -1,7 +1,5 @@
 """What linking and erasing do to rows: counts go with their person, and unlinked rows belong to their id again."""
 
-from __future__ import annotations
-
 import re
 import sqlite3
 from contextlib import closing

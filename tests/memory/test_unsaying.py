@@ -1,7 +1,5 @@
 """What was written from words that were deleted or edited away is erased after the acknowledgement, whatever happens."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sqlite3

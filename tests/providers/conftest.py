@@ -1,7 +1,5 @@
 """Fixtures of the providers' tests: a loopback model, and a configuration that points at it."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The Agent SDK with its own bundled command, against the loopback model."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

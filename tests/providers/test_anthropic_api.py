@@ -1,7 +1,5 @@
 """The Anthropic API's client: the real library against the loopback model."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

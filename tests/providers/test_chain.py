@@ -1,7 +1,5 @@
 """The chain: which provider is asked, how often, and when the chain gives up. Fake provider, clock and chance."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing

@@ -1,7 +1,5 @@
 """Which provider is chosen if none is named."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

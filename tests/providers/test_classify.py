@@ -1,7 +1,5 @@
 """Classification: from a server's words to the error type that decides what the chain does."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 

@@ -1,7 +1,5 @@
 """Our own `claude -p`, the real command, against the loopback model."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable

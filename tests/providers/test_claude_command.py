@@ -1,7 +1,5 @@
 """The `claude` command and its directories, without running a turn."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

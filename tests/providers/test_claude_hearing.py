@@ -1,7 +1,5 @@
 """Parsing a Claude child's output: lines as Claude Code 2.1.330 wrote them against the loopback model."""
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 

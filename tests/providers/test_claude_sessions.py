@@ -1,7 +1,5 @@
 """Which session may be continued, and what a new one is sent."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Many calls of one server at once: each client has few of them, and none waits for another to end."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections import Counter

@@ -1,7 +1,5 @@
 """The provider in force: an edit of the settings takes effect at the next call, whatever is running."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Sequence

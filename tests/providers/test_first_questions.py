@@ -1,7 +1,5 @@
 """Fifty questions that a new person asks the rehearsal voice, in conversations that saw nothing of what it was told."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A connection is reused after a reply."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

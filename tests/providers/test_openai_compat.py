@@ -1,7 +1,5 @@
 """The chat-completions client against the loopback model."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable
 
 import httpx

@@ -1,7 +1,5 @@
 """What holds for each client of a service: the contract, and that a cut stream is never half a reply."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """The price of a call."""
 
-from __future__ import annotations
-
 from datetime import date
 
 import msgspec

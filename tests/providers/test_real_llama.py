@@ -1,7 +1,5 @@
 """A real llama.cpp server with a real model of 135 million parameters: it answers as well as without us, and leaks nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

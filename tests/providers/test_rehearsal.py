@@ -1,7 +1,5 @@
 """The rehearsal provider: honest, deterministic, in the whole step format, and based on the prompt alone."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The scripted fake is tested too: it does what it is told. Both offline providers keep the provider contract."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """T3: a tool is used alike whoever is asked, the two Claude transports through the real command; no one is offered a tool."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import Any

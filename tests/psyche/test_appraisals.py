@@ -1,7 +1,5 @@
 """Appraisals: one strict reader, one fixed table, and the laws that apply what it says."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

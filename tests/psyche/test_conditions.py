@@ -1,7 +1,5 @@
 """The four conditions of a thought, each alone: what they depend on, and what they never depend on."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """docs/psyche-laws.md lists every constant of the psyche with its unit and the value in the code."""
 
-from __future__ import annotations
-
 import importlib
 import re
 from collections.abc import Iterator

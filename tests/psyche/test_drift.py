@@ -1,7 +1,5 @@
 """M22: the kernel changes only by the drift rule, slowly, and only as far as the rule allows."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

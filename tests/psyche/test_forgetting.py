@@ -1,7 +1,5 @@
 """Erasure in the psyche: moments, facts, subjects, appraisals, and the line before other people's words."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from msgspec import json as msgspec_json

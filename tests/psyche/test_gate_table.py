@@ -1,7 +1,5 @@
 """The gate table of the psyche's contract: the decision about each event in each state, exactly as labelled."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

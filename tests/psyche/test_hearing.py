@@ -1,7 +1,5 @@
 """Reading a text without a model: cues of what is overheard, what it asks and demands, and whether it needs thought."""
 
-from __future__ import annotations
-
 import pytest
 
 from claudius.psyche.events import Heard, asks, classify

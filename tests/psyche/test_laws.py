@@ -1,7 +1,5 @@
 """The laws of the numbers: bounds, closed-form time, polarity, the reference run, replay. No model, no clock."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping
 from typing import Any

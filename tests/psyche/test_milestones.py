@@ -1,7 +1,5 @@
 """Milestones: a strong feeling is an event of the soul, once each time it rises, where it is talked about."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from claudius.psyche.change import Change, Event, risen

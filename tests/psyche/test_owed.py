@@ -1,7 +1,5 @@
 """The first promise and the psyche: what a person is owed is answered, whatever the numbers and the gate say."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 from hypothesis import example, given

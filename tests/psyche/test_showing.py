@@ -1,7 +1,5 @@
 """What the owner may see of the psyche: numbers beside words, and a picture that depends only on its data."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

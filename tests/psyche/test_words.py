@@ -1,7 +1,5 @@
 """From numbers to words: total and ordered bands, hysteresis, no digit, a personality that changes only with its text."""
 
-from __future__ import annotations
-
 import random
 import re
 

@@ -1,7 +1,5 @@
 """What a turn changed, as sentences: the owner reads no JSON and no names of ours."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

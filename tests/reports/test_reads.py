@@ -1,7 +1,5 @@
 """What the documents tell of a week of life: words that expired, pages, evidence, strips over time."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 import threading

@@ -1,7 +1,5 @@
 """A command that runs the soul itself leaves nothing open, whatever becomes of it."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 

@@ -1,7 +1,5 @@
 """The soul stream: its six kinds of events, live and in order, for the owner only; nothing without a listener."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """D5: the bridge lends owed turns to a session of an owner's: each is said once, whoever says it, and nothing leaks."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import time

@@ -1,7 +1,5 @@
 """The control socket with input that no client of ours sends, and the logging of errors."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -1,7 +1,5 @@
 """What becomes of a call of a tool while its process lives: how it ends, who waits for it, and who hears of it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager

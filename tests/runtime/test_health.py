@@ -1,7 +1,5 @@
 """Health, one list of problems; alerts: told once, again when it grows, and when it is mended; quiet hours hold."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading

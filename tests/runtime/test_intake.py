@@ -1,7 +1,5 @@
 """Intake: who may talk, which messages are owed, who asks too often, and changes that arrive before their message."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

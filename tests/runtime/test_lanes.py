@@ -1,7 +1,5 @@
 """Lanes: order within a conversation, independence between conversations, and the handling of failed turns."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import sqlite3

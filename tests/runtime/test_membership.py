@@ -1,7 +1,5 @@
 """Who can see a channel is asked of the network once, however many of its turns want to know; a change is never lost."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import closing
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Gaps: missed messages are found in order. Long replies: durable parts, sent in order, looked up and never sent blindly."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import closing

@@ -1,7 +1,5 @@
 """News become a first post: told to whom they concern, if they touch what is on its mind, by day, with consent, once."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

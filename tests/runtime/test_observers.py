@@ -1,7 +1,5 @@
 """Observers of the owner's own: told what happens, in their own thread, and no turn is the worse for them (doors §2, D3)."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Owners and moderators, known by their signed id or a role: how one becomes one, what each commands, what is noted."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Sequence

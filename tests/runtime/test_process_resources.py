@@ -1,7 +1,5 @@
 """Admission before a turn, and recovery after an unclean stop."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

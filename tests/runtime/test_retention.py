@@ -1,7 +1,5 @@
 """Retention for `memory.records_days`: old records go in quiet hours, space is returned, the rest stays true."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from datetime import timedelta

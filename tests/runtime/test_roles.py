@@ -1,7 +1,5 @@
 """What one process at a time does, and how it looks for lanes of a store that it shares."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace

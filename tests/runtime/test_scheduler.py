@@ -1,7 +1,5 @@
 """The scheduler: each job runs as often as specified, whatever the machine does; its next time over clock changes."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from contextlib import closing

@@ -1,7 +1,5 @@
 """The loopback model is honest: it refuses and counts as the services do, and fails where a test tells it to."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from typing import Any
 

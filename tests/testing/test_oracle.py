@@ -1,7 +1,5 @@
 """The oracle is tested too: it accepts what is right, and names each rule that is broken."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing

@@ -1,7 +1,5 @@
 """The loopback's prompt cache, compared with the rules that Anthropic documents."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Whole lives in virtual time: whatever network, model and `kill -9` do, nothing is lost and nothing is said twice."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The tools that only look: arithmetic that cannot take long, the clock in any zone, memory under the audience rule."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

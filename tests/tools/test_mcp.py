@@ -1,7 +1,5 @@
 """MCP servers in a process of their own: what they may do wrong, and whom it costs nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

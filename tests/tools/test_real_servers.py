@@ -1,7 +1,5 @@
 """Real MCP servers, of other people, from PyPI and npm: each is listed whole, and does one call. Skipped by name where absent."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

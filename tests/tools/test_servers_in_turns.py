@@ -1,7 +1,5 @@
 """Servers of tools behind a running daemon: in force at once, waited for by no one, told once, gone with it."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """T25: `web.read` gives a page as text, and no one leads it inside, elsewhere, or into a long read."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import socket

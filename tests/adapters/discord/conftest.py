@@ -1,7 +1,5 @@
 """A Discord server on loopback and the adapter that uses it, with the whole soul or with a listener that only hears."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import AsyncIterator

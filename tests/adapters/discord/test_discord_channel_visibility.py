@@ -3,8 +3,6 @@
 Source: the design, section 6; the security design, section 5. No one lists a channel's members here.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

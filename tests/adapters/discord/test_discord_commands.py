@@ -1,7 +1,5 @@
 """Commands on Discord: registered once, deferred at once, authorised by signed id, and answered to the asker alone."""
 
-from __future__ import annotations
-
 import pytest
 
 from claudius.home import Home

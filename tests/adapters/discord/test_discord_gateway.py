@@ -1,7 +1,5 @@
 """The Discord adapter under discord.py, without a soul: what it hears, how it stays connected, and how it ends."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """How Discord's messages become what the soul hears. Pure, without a network."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

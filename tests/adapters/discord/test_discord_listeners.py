@@ -1,7 +1,5 @@
 """Several processes with one bot: all of them speak, one listens."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """Events and answers in shapes that the library does not expect: each one affects itself alone."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """Posting on Discord, part by part: posted once, refused by code, delayed, or found again."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

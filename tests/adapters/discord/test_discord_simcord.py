@@ -1,7 +1,5 @@
 """Hearing, channel visibility and commands on simcord, an independent in-process copy of Discord without faults."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass

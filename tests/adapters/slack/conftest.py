@@ -1,7 +1,5 @@
 """A Slack server on loopback and the adapter that uses it, with the whole soul or with a listener that only records."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """Commands on Slack: authorised by signed id, stored before they are acknowledged, and answered to the asker alone."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from contextlib import closing

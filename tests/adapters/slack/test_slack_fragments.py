@@ -1,7 +1,5 @@
 """A sentence typed in pieces: one reply answers all of it, in direct messages; whoever has said a whole one waits not."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import datetime, timedelta
 from types import SimpleNamespace

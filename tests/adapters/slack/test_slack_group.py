@@ -1,7 +1,5 @@
 """A channel that the soul joined with `/ensoul on`: code decides which messages it thinks about without a call."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 

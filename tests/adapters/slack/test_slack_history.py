@@ -1,7 +1,5 @@
 """Catching up: every place that may hold something missed is read, from the last confirmed position, and no more."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """How Slack's events become what the soul hears: a pure table of cases, and what the real client delivers."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

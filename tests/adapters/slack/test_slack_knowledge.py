@@ -1,7 +1,5 @@
 """Who a person is to the soul: `whoami` and the Home tab show all that is kept of them, by names, and nothing of others."""
 
-from __future__ import annotations
-
 import json
 import re
 

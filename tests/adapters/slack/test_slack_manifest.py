@@ -1,7 +1,5 @@
 """The manifest asks for what the code uses, and it alone is enough for the soul to hear and speak."""
 
-from __future__ import annotations
-
 import json
 import re
 

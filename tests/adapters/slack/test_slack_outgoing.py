@@ -1,7 +1,5 @@
 """Posting on Slack: the bytes on the wire, what a refusal means, and finding a post that may already be visible."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from datetime import UTC, datetime

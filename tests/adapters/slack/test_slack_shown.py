@@ -1,7 +1,5 @@
 """What a message on Slack shows besides its words: clips, rich text, and alerts that change."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

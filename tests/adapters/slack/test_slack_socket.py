@@ -1,7 +1,5 @@
 """The socket's life: failures that the client misses are noticed, nothing is left behind or acknowledged too early."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

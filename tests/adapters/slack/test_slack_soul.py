@@ -1,7 +1,5 @@
 """The whole soul on Slack: each message is answered once, in its place, whatever fails on the way."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import closing
 

@@ -1,7 +1,5 @@
 """A Slack that sends only what it must: no field that it omits costs a reply, doubles one, or keeps one waiting."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

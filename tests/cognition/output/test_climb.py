@@ -1,7 +1,5 @@
 """The ladder: which rung a reply reaches, and what is said from it."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

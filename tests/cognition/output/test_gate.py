@@ -1,7 +1,5 @@
 """The output gate, rule by rule, on whole texts and on growing ones."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

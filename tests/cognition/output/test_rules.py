@@ -1,7 +1,5 @@
 """Overlap: a long stretch of a kept text is found wherever it stands, and nothing shorter is."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

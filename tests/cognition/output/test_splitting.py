@@ -1,7 +1,5 @@
 """Splitting long replies into posts: nothing is lost or torn, and every code fence is whole."""
 
-from __future__ import annotations
-
 import math
 import re
 

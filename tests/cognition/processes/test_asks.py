@@ -1,7 +1,5 @@
 """Conformance 10 to 16: cognitive steps are values, are read strictly and are remembered as text."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass, field
 from enum import Enum

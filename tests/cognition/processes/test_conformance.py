@@ -1,7 +1,5 @@
 """The conformance cases are complete: each of the 54 has a test, and the docs list those that others fail."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Conformance 27 to 32 and 45 to 48: what is heard during a turn, how a turn is interrupted, and what is said then."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import timedelta
 from typing import Any

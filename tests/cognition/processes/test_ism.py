@@ -1,7 +1,5 @@
 """Conformance 49 to 55: the implicit semantic machine, steps asked in separate calls, and the replay of every turn."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable

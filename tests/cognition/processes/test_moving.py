@@ -1,7 +1,5 @@
 """Conformance 17 to 26: how a conversation moves between processes, and what a failing process leaves behind."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Conformance 39 to 44: a plan is durable, is heard once, and leaves its conversation as it was."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import datetime, timedelta
 from typing import Any

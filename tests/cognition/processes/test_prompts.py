@@ -1,7 +1,5 @@
 """The prompt of every process, kept as a file, so that a change of its wording is a readable diff."""
 
-from __future__ import annotations
-
 import json
 import os
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Conformance 33 to 38: subprocesses run while a conversation is idle, in order, and are given up as a whole."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager

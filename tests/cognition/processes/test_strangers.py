@@ -1,7 +1,5 @@
 """Whom the soul has met is greeted once, wherever they write next."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

@@ -1,7 +1,5 @@
 """Conformance 1 to 9: working memory is a value. The numbers are those of docs/processes.md."""
 
-from __future__ import annotations
-
 from dataclasses import FrozenInstanceError
 
 import pytest

@@ -1,7 +1,5 @@
 """The prompt: where each part stands, and which bytes never move."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """The budget of a prompt, counted as the bench counts: what a first turn costs, and what a long talk adds to each."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from anchors.naive import tokens

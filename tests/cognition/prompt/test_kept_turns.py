@@ -1,7 +1,5 @@
 """Turns that an earlier version stored can still be replayed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What a new talk begins with: an old topic does not head it, and someone's grief quietens the soul's mood."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 

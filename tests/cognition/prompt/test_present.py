@@ -1,7 +1,5 @@
 """The present in every tail: the weekday, date, local time and zone, and how long the speaker was away."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 

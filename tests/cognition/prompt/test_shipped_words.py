@@ -1,7 +1,5 @@
 """What the shipped prompt says: what a memory is for, what a portrait catches, how a turn looks, what it costs."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

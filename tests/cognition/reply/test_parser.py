@@ -1,7 +1,5 @@
 """The parser: every row of the parse table, every chunking, every cap."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import pytest

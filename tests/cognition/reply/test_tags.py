@@ -1,7 +1,5 @@
 """Tags: one definition of what our tags look like, for parser, ladder, gate and memory."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

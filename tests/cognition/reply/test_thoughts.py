@@ -1,7 +1,5 @@
 """What a model thinks aloud between marks of its own is dropped, however the reply is cut into pieces."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import pytest

@@ -1,7 +1,5 @@
 """Audit cases: what was done is kept and never edited, and a change of a file that no act tells of is found."""
 
-from __future__ import annotations
-
 from claudius.memory.audit import AuditEntry
 from contracts.store.ground import ANA, NOW, Ground, awake, case, exchange, heard
 

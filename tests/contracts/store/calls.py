@@ -1,7 +1,5 @@
 """Call cases: a tool is started once, ends once, is decided once, and its end is heard exactly once."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Cases of codes: few, for an hour, taken once, and void after five wrong tries."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from claudius.memory.codes import LIFE, WRONG_TRIES, OpenCode

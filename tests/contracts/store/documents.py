@@ -1,7 +1,5 @@
 """Document cases: versions that the owner writes by hand, and what is committed to git."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from claudius.intent import StateChange

@@ -1,7 +1,5 @@
 """Erasure cases: nothing of an erased person is left, nothing of anybody else is lost, and it can be carried on."""
 
-from __future__ import annotations
-
 from claudius.memory.documents import Document
 from claudius.memory.erasure import Undone
 from claudius.perception import DeleteExtra, Kind, private

@@ -1,7 +1,5 @@
 """Fact cases: what people are known by begins, ends and is forgotten, and stands only where it may be shown."""
 
-from __future__ import annotations
-
 from datetime import date, datetime, timedelta
 
 from msgspec.structs import replace

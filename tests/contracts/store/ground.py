@@ -1,7 +1,5 @@
 """The building blocks of the cases: a place to store data, a rule, and helpers that all cases share."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager

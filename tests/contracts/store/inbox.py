@@ -1,7 +1,5 @@
 """Inbox cases: what is accepted is stored once, in order, and is there again however the process ended; amendments."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Ledger cases: who the peers are, who may see it, and how a cycle of the cortex is read for and applied, once."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Life cases: what a start finds, and what a stop leaves."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from contracts.store.ground import BEN, DM, NOW, OPS, Ground, awake, case, exchange, heard, recalled, thought

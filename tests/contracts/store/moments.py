@@ -1,7 +1,5 @@
 """Moment cases: what was said, and what people said of themselves, is found again where it may be shown."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from claudius.memory.ranking import asked_for

@@ -1,7 +1,5 @@
 """Outbox cases: a part is durable before its first byte is sent, in order, and never both said and lost."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from claudius.acts import PlanCancelled, PlanMade

@@ -1,7 +1,5 @@
 """People cases: who sees what, by the audience rule; ids that are linked are one person, and can be separated again."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

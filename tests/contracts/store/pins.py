@@ -1,7 +1,5 @@
 """Cases of pins: what the owner agreed to of each server, put in place whole."""
 
-from __future__ import annotations
-
 from claudius.memory.pins import Pin
 from claudius.tool import ToolClass
 from contracts.store.ground import NOW, OZ, Ground, awake, case

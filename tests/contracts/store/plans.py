@@ -1,7 +1,5 @@
 """Plan cases: what is planned is heard once, at its time, or lapses."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Psyche cases: the numbers are folded with the turn, once, on the current state."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

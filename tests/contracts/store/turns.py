@@ -1,7 +1,5 @@
 """Turn cases: a turn is committed whole or not at all, and the next one recalls exactly that, within its limits."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """Whisper cases: a whisper is felt once, where it may be shown, and each daimon is asked as its record says."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What breaks on order at every loopback service."""
 
-from __future__ import annotations
-
 import socket
 import struct
 from collections.abc import Mapping

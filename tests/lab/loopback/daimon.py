@@ -1,7 +1,5 @@
 """A daimon on loopback: it answers `POST /api/whisper` as it is told, and keeps what it was asked."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

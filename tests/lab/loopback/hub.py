@@ -1,7 +1,5 @@
 """A hub of model files on loopback, as huggingface_hub asks one: a HEAD for size and checksum, then the file."""
 
-from __future__ import annotations
-
 import hashlib
 import threading
 from collections.abc import Iterator

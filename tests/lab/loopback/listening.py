@@ -1,7 +1,5 @@
 """Serves an application on a port of this machine."""
 
-from __future__ import annotations
-
 from aiohttp import web
 
 

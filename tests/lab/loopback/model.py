@@ -9,8 +9,6 @@ header block), and records every request. Alone, it prints its port as one line 
 Another process drives it over `/_control/say` and `/_control/reset`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

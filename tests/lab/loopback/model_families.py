@@ -3,8 +3,6 @@
 Source: docs.ollama.com/api; github.com/ggml-org/llama.cpp, tools/server/README.md; docs.vllm.ai; lmstudio.ai/docs.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

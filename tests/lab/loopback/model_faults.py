@@ -1,7 +1,5 @@
 """How the model server answers one call: whole, streamed, or broken at the place that was ordered."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socket

@@ -1,7 +1,5 @@
 """A model server in a thread of its own that answers as a row of `tests/cases/streams.json` says."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading

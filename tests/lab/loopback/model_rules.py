@@ -4,8 +4,6 @@ Source: platform.claude.com/docs/en/api/errors and /api/versioning. That a histo
 reading of older documentation; whether today's service insists on it was not asked.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How a scripted reply looks on the wire: the events of an Anthropic or a chat-completions stream, as bytes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal

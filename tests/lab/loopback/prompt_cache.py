@@ -5,8 +5,6 @@ breakpoints; 20 blocks of look-back; a longer ttl first; a shortest cacheable pr
 platform.openai.com/docs/guides/prompt-caching (automatic, from 1,024 tokens, in steps of 128).
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import time

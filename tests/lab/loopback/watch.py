@@ -1,7 +1,5 @@
 """A server's clock, and how tests wait until something is so."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable

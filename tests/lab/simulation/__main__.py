@@ -1,7 +1,5 @@
 """`PYTHONPATH=tests python -m lab.simulation`: lives from their seeds; a broken one is told, shrunk, as a line of JSON."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import logging

@@ -4,8 +4,6 @@
 kill may come between two files.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence

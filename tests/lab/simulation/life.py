@@ -1,7 +1,5 @@
 """One life: a script lived through, processes that are killed in it, and the oracle's word at the end."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import hashlib

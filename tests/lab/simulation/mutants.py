@@ -1,7 +1,5 @@
 """The product, broken on purpose: each of these must be found by a simulation, or it proves nothing."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What a seed decides before anything happens: who says, changes and takes down what, and when the process dies."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from random import Random

@@ -5,8 +5,6 @@ SQLite's words. The clock, the sequences and the fence are the server's. What a 
 later, and the answer comes a moment after that: a process may be killed or paused before, between and after.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 import sqlite3

@@ -1,7 +1,5 @@
 """The stage on Slack's loopback."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

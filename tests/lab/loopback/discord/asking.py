@@ -1,7 +1,5 @@
 """One call of the API, read: parameters, JSON, uploaded files."""
 
-from __future__ import annotations
-
 import json
 import mimetypes
 import re

@@ -1,7 +1,5 @@
 """Checks what the app wants to post, and makes a message of it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from lab.loopback.discord.asking import Asking

@@ -3,8 +3,6 @@
 Source: docs.discord.com/developers/events/gateway-events.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

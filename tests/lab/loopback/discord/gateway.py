@@ -3,8 +3,6 @@
 Source, where none is given: docs.discord.com/developers/events/gateway.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import deque

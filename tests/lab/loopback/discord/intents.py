@@ -3,8 +3,6 @@
 Source: docs.discord.com/developers/events/gateway, "Gateway Intents".
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

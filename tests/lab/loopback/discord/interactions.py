@@ -3,8 +3,6 @@
 Source: docs.discord.com/developers/interactions/receiving-and-responding.
 """
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass, field
 from uuid import uuid4

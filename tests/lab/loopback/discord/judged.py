@@ -1,7 +1,5 @@
 """Shows a Discord server's trace to the oracle, in the oracle's words. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 from lab import oracle

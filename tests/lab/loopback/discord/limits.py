@@ -4,8 +4,6 @@ Source: docs.discord.com/developers/topics/rate-limits. The figures of single ro
 what people meet.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

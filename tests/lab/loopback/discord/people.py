@@ -1,7 +1,5 @@
 """Does what people do: say, edit, react, press. Each act is written down, and told to the app unless it is lost."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

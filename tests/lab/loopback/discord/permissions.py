@@ -3,8 +3,6 @@
 Source: docs.discord.com/developers/topics/permissions, whose algorithm this is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal

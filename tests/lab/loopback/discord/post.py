@@ -1,7 +1,5 @@
 """Brings each event to every session that may hear it; loses, doubles, holds back and reorders on order."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Commands and buttons, as a person uses them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

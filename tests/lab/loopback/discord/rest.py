@@ -1,7 +1,5 @@
 """The door of REST v10: reads a call, checks the token, counts it, lets ordered faults happen; and gives out files."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import json

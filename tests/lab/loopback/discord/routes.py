@@ -3,8 +3,6 @@
 Source of the paths: docs.discord.com/developers/resources and …/interactions/receiving-and-responding.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any

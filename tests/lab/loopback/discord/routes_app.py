@@ -3,8 +3,6 @@
 Source: docs.discord.com/developers/resources/<application, guild, user>, …/interactions/application-commands.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Channels and threads. Source: docs.discord.com/developers/resources/channel."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Answers to commands and buttons. Source: docs.discord.com/developers/interactions/receiving-and-responding."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

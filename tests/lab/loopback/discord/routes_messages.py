@@ -1,7 +1,5 @@
 """Messages and reactions. Source: docs.discord.com/developers/resources/message."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -3,8 +3,6 @@
 Source of the codes: docs.discord.com/developers/topics/opcodes-and-status-codes, "JSON Error Codes".
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

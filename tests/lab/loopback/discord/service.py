@@ -1,7 +1,5 @@
 """The whole service: what it holds, its records, its gateway, and the acts that all who post share."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field

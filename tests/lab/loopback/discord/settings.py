@@ -1,7 +1,5 @@
 """What can be set about the Discord server; the defaults are the real service's figures where one is known."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

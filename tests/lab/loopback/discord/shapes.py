@@ -3,8 +3,6 @@
 Source: docs.discord.com/developers/resources/<user, guild, channel, message>.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from typing import Any

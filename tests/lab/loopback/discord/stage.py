@@ -1,7 +1,5 @@
 """Sets the stage: who is there, which channels, what is allowed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """What Discord holds: guilds, people, roles, channels, threads, messages, files, webhooks, commands."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime

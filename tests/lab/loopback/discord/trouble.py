@@ -1,7 +1,5 @@
 """Makes trouble on order: at the API, at the sockets, on the way of events."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Gives the records, and waits for things to happen."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

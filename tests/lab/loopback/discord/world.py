@@ -1,7 +1,5 @@
 """What a test does with the Discord server."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from lab.loopback.discord.people import People

@@ -1,7 +1,5 @@
 """Brings each event to the app: in an envelope, to one of its sockets, again until it is acknowledged."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Coroutine, Mapping

@@ -3,8 +3,6 @@
 Source: docs.slack.dev/reference/events/<type> and docs.slack.dev/apis/events-api.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

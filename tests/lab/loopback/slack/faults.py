@@ -1,7 +1,5 @@
 """Faults of the Web API on order: per method, so many times, before the call is applied or after."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """How often a method may be called, and when the next call is due."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict, deque
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Finds what a call names, or refuses it by the name of what is missing."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Sequence
 from typing import TypeVar

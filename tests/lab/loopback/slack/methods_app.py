@@ -3,8 +3,6 @@
 Source: docs.slack.dev/reference/methods/<method>.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

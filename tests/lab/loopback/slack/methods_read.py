@@ -3,8 +3,6 @@
 Source: docs.slack.dev/reference/methods/<method>.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """What the server writes down: every call, every delivery, and everything that people could see."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal

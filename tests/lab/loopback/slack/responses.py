@@ -1,7 +1,5 @@
 """What lies outside the Web API: the URLs for answers to commands, and the downloads of files."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from dataclasses import dataclass

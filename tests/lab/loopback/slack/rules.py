@@ -3,8 +3,6 @@
 Source of each row: docs.slack.dev/reference/methods/<method>, whose errors the methods here raise by the same names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal

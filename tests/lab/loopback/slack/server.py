@@ -1,7 +1,5 @@
 """The server: the paths of Slack on one port."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self

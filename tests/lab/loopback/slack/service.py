@@ -1,7 +1,5 @@
 """The whole service: the workspace, its records, its post office, and the few acts that all who post share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """What can be set about the Slack server, and its clock; the defaults are the real service's figures."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

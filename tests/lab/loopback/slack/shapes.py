@@ -3,8 +3,6 @@
 Source: docs.slack.dev/reference/objects and the example answers of docs.slack.dev/reference/methods.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from lab.loopback.slack.state import APP, BOT_USER, TEAM, Channel, File, Message, User, Workspace

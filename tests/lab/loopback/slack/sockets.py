@@ -3,8 +3,6 @@
 Source, where none is given: docs.slack.dev/apis/events-api/using-socket-mode.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Sets the stage and gives the records: who is there, what is allowed, what has happened, waiting for it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal

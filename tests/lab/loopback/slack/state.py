@@ -1,7 +1,5 @@
 """The workspace: its people, conversations, messages and files, and the tokens that open it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count

@@ -1,7 +1,5 @@
 """The door of the Web API: reads a call, checks token, scopes and arguments, lets the ordered fault happen."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable, Mapping

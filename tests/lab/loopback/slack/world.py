@@ -1,7 +1,5 @@
 """What a test does with the Slack server."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from lab.loopback.slack.people import People
