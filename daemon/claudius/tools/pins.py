@@ -118,11 +118,21 @@ def differences(pinned: Iterable[Pin], found: Iterable[Definition], *, parts: bo
 
 
 def _parting(then: Pin, now: Definition) -> str:
-    """Return both texts from a little before where they part."""
+    """Return all of both texts from a little before where they part to where they meet again, each character seen."""
     old, new = (
-        f"{' '.join(one.description.split())} {json.dumps(one.schema, sort_keys=True, ensure_ascii=False)}"
-        for one in (then, now)
+        f"{one.description} {json.dumps(one.schema, sort_keys=True, ensure_ascii=False)}" for one in (then, now)
     )
-    parts_at = next((at for at, (one, other) in enumerate(zip(old, new, strict=False)) if one != other), 0)
-    at = max(0, parts_at - BEFORE_CHARS)
-    return f"“{old[at : at + PURPOSE_CHARS]}” is now “{new[at : at + PURPOSE_CHARS]}”"
+    before = _alike(old, new)
+    behind = _alike(old[before:][::-1], new[before:][::-1])
+    at = max(0, before - BEFORE_CHARS)
+    shown = (seen(one[at : len(one) - max(0, behind - BEFORE_CHARS)]) for one in (old, new))
+    return "“{}” is now “{}”".format(*shown)
+
+
+def _alike(one: str, other: str) -> int:
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def seen(text: str) -> str:
+    """Return a text in which each character that shows nothing is written as its number. Pure."""
+    return "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)
