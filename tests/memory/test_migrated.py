@@ -165,3 +165,20 @@ def test_an_older_soul_goes_on_from_where_it_stood(tmp_path: Path) -> None:
     assert found.numbers.energy == 0.8123456789012345
     assert found.edges[0].warmth == 0.1234567890123456
     assert "psyche_intention" not in tables
+
+
+def test_the_index_of_an_older_home_forgets_what_was_blanked(tmp_path: Path) -> None:
+    """Words whose text was gone before the index was told of it are no longer in it; what is there is found as before."""
+    migrations = load_migrations(shipped("memory") / "schema")
+    before = next(n for n, sql in migrations.items() if "were blanked before" in sql) - 1
+    with closing(sqlite3.connect(tmp_path / "old.db", isolation_level=None)) as connection:
+        _migrate(connection, {n: sql for n, sql in migrations.items() if n <= before}, 0)
+        connection.execute(
+            "INSERT INTO moment VALUES (1, 't1', '', 5, ?, 'Ana', ?, ?, 'I bake walnut cakes', '', 0, 0)",
+            (ANA, DM, private(ANA)),
+        )
+        connection.execute("INSERT INTO moment_index (rowid, stems) VALUES (7, 'ghost:1')")
+        _migrate(connection, migrations, before)
+        terms = {term for (term,) in connection.execute("SELECT term FROM moment_stem")}
+
+    assert terms == {"ana:1", "bake:1", "cake:1", "walnut:1"}
