@@ -153,9 +153,9 @@ class Life:
 
     async def say(self, place: str, who: str, text: str, *, answered: bool = True, letter: bytes = b"") -> str:
         """Have a person say something in a place, and wait for the answer; return the message's ts."""
-        world, user = self.server.world, TOM if who == "Tom" else BEN
+        world, user = self.server.world, {"Tom": TOM, "Cem": "U9"}.get(who, BEN)
         text = text.replace("{bot}", f"<@{BOT_USER}>")
-        channel = "C1" if "#" in place or "thread" in place else {TOM: "D7", BEN: "D8"}[user]
+        channel = "C1" if "#" in place or "thread" in place else {TOM: "D7", BEN: "D8"}.get(user, "D9")
         thread = self.threads.get("last") if "same thread" in place or place == "the thread" else None
         before = len(self.voice.requests)
         if letter:
@@ -637,25 +637,30 @@ SHOWN = (
 
 
 @pytest.mark.parametrize("store", STORES)
-@pytest.mark.parametrize("how", [*SHOWN, "a file, deleted", "said in private too, deleted"])
+@pytest.mark.parametrize(
+    "how", [*SHOWN, "a file, deleted", "said in private too, deleted", "said in private by Cem too, deleted"]
+)
 async def test_s31_words_that_one_message_showed_beside_its_own_are_followed(
     home: Home, request: pytest.FixtureRequest, store: str, how: str
 ) -> None:
     """What stood above Ben's message, or in a file that Tom's brought, is followed as if it had been said there.
 
-    So it is where Tom's message was never accepted, and where Tom has told the soul alone the same.
+    So it is where Tom's message was never accepted, and where Tom or Cem has told the soul alone the same.
     """
     url = str(request.getfixturevalue("postgres_url")) if store == "postgresql" else ""
     overhears = str("unheard" not in how).lower()
     async with living(home, url, canaries, CLAUDIUS_ACCESS_OVERHEAR=overhears) as life:
         world, channel = life.server.world, "D7" if "file" in how else "C1"
+        if "Cem" in how:
+            await world.add_user("U9", "cem")
+            await world.add_channel("D9", "cem", kind="im", members=(BOT_USER, "U9"))
         text, call = "my word is zq-4711", "" if "unheard" in how else "{bot} "
         if "file" in how:
             ts = await life.say("direct", "Tom", "please read", letter=b"Dear Tom, the word is zq-4711.")
             await life.say("direct", "Tom", "What did it say?")
         else:
             if "private" in how:
-                await life.say("direct", "Tom", f"between us: {text}")
+                await life.say("direct", "Cem" if "Cem" in how else "Tom", f"between us: {text}")
             ts = await life.say("#ops", "Tom", call + text, answered=bool(call))
             of = {"is_share": True, "author_id": TOM, "text": text, "channel_id": "C1", "channel_team": "T1", "ts": ts}
             if "forward" in how:

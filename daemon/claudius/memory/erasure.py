@@ -60,7 +60,6 @@ from claudius.memory.erasing import (
     void,
 )
 from claudius.memory.ranking import marks
-from claudius.memory.seeing import ids_of
 from claudius.memory.seen import (
     BLANK,
     Derived,
@@ -727,7 +726,6 @@ class _WordsErased(Erasure):
         source, since = ErasedSource(whole=False), min(one.at for one in changes)
         for one in heard:
             source.turns.add(one.turn)
-            source.own.update(map(private, ids_of(self._beside, one.person)))
             source.stems |= marks(one.before) - marks(one.now)
             source.add_line(one.conversation, one.number)
             source.rows.add(("moment", str(one.moment)))

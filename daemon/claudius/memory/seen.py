@@ -31,6 +31,7 @@ from claudius.memory.database import Database, Decoding, Row, dump, instant, par
 from claudius.memory.documents import sections
 from claudius.memory.packing import unpacked
 from claudius.memory.ranking import FUNCTION_WORDS, marks
+from claudius.perception import private
 from claudius.recollection import Entry
 from claudius.shown import How
 
@@ -423,8 +424,6 @@ class ErasedSource(Struct, kw_only=True):
     stems: set[str] = field(default_factory=set)
     """Words of it, reduced to stems."""
     names: Sequence[str] = ()
-    own: set[str] = field(default_factory=set)
-    """Where its author speaks in private: what stands there gives its words to no other place."""
     silent: set[str] = field(default_factory=set)
     """Messages that stay and give nothing any more."""
     whole: bool = True
@@ -464,8 +463,8 @@ class Derived:
         self._turns: dict[str, SeenTurn] = {}
         self._named = _names(source.names)
         self._stems = set(source.stems)
-        self._given: set[str] = set()
-        self._given_in_own: set[str] = set()
+        self._given = defaultdict[str, set[str]](set)
+        """By audience, the words that it gives if it is private, so to no other; empty = all that others give."""
         self._written = ErasedSource()
         """What the derived turns wrote."""
         self._versions: dict[tuple[str, str], int] = {}
@@ -502,8 +501,8 @@ class Derived:
 
     def holds(self, text: str, audience: str) -> bool:
         """Return whether a text of an audience names the person or holds a word that only what is erased gave there."""
-        given = self._given | self._given_in_own if audience in self._source.own else self._given
-        return bool(self._named.search(text)) or bool(self._stems.intersection(self._marks(text)) - given)
+        given = (self._given[""], self._given[audience]) if audience else self._given.values()
+        return bool(self._named.search(text)) or bool(self._stems.intersection(self._marks(text)).difference(*given))
 
     def _marks(self, text: str) -> set[str]:
         if text not in self._marked:
@@ -565,7 +564,7 @@ class Derived:
 
     def weigh(self, db: Database, texts: Iterable[str]) -> None:
         """Find out which words of these texts something gives that stays, before `holds` is asked about them."""
-        missing = {mark for text in texts for mark in self._marks(text)} & self._stems - self._given
+        missing = {mark for text in texts for mark in self._marks(text)} & self._stems - self._given[""]
         not_counted = self.first | self.saw
         for query in ("texts_that_stay", "soul_texts"):
             if not missing:
@@ -579,11 +578,9 @@ class Derived:
                     if query == "soul_texts" or row["turn"] not in not_counted:
                         text = row["text"].decode("utf-8", "replace") if query == "soul_texts" else row["text"] or ""
                         given = missing.intersection(marks(text))
-                        if query == "texts_that_stay" and row["audience"] in self._source.own:
-                            self._given_in_own |= given
-                        else:
-                            self._given |= given
-                            missing -= given
+                        is_private = query != "soul_texts" and row["audience"].startswith(private(""))
+                        self._given[row["audience"] if is_private else ""] |= given
+                        missing -= self._given[""]
 
 
 def traces_of(db: Database, values: Mapping[str, str]) -> Traces:
