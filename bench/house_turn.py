@@ -1,8 +1,8 @@
-"""Take one terminal turn in this process and print the package modules it entered. Run by `p15_house.py`.
+"""Take terminal turns in this process and print the package modules that each entered. Run by `p15_house.py`.
 
-The turn is said by the real `claudius chat --once` in its own process; this process is the soul that hears it. A
-profile hook in every thread records each function of the package on its first call. One turn before it warms the
-caches.
+A turn is said by the real `claudius chat --once` in its own process; this process is the soul that hears it. A
+profile hook in every thread records each function of the package on its first call. One turn before them warms the
+caches; of two, only what both enter counts, because a slow machine adds what a wait brings.
 """
 
 from __future__ import annotations
@@ -25,20 +25,21 @@ INLINE = ("<listcomp>", "<dictcomp>", "<setcomp>")
 """Names that are not counted, because newer versions of Python make no function of them."""
 BY_TIME = ("watch", "pages", "archive", "clock")
 """Tasks that run by the clock and not by turns. They are stopped, or a slow machine would count them too."""
-HELLO, PLAIN = "Hello, my name is Ada.", "The bread came out of the oven at noon."
+HELLO = "Hello, my name is Ada."
+PLAIN = ("The bread came out of the oven at noon.", "The train went out of the station at six.")
 
-entered: dict[CodeType, None] = {}
+entered: list[dict[CodeType, None]] = []
 is_noting = False
 
 
 def note(frame: FrameType, event: str, _: Any) -> None:
     """Record the code object of a call, in the order of first calls."""
     if is_noting and event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
-        entered[frame.f_code] = None
+        entered[-1][frame.f_code] = None
 
 
 async def take(home: Home) -> None:
-    """Wake the soul, let it answer twice, and record the second turn."""
+    """Wake the soul, let it answer, and record two turns more."""
     global is_noting  # noqa: PLW0603 - a profile hook has no other way to be told
     composed = await compose(home)
     await composed.start()
@@ -48,9 +49,11 @@ async def take(home: Home) -> None:
         for task in beside:
             task.cancel()
         await asyncio.gather(*beside, return_exceptions=True)
-        is_noting = True
-        await say(PLAIN)
-        is_noting = False
+        for text in PLAIN:
+            entered.append({})
+            is_noting = True
+            await say(text)
+            is_noting = False
     finally:
         await composed.stop()
 
@@ -71,7 +74,8 @@ def main() -> None:
     sys.setprofile(note)
     asyncio.run(take(Home.of(os.environ)))
     sys.setprofile(None)
-    functions = [code for code in entered if code.co_name not in INLINE]
+    first, second = entered
+    functions = [code for code in first if code in second and code.co_name not in INLINE]
     modules = list(dict.fromkeys(code.co_filename.removeprefix(PACKAGE) for code in functions))
     print(json.dumps({"modules": modules, "functions": len(functions)}))
 

@@ -222,7 +222,7 @@ def test_an_edit_carries_the_message_in_its_present_form() -> None:
     change = edited(perception(Kind.MENTION, MessageExtra(can_react=True, zone="Europe/Rome")), NOW, "2")
 
     assert (change.key, change.kind, change.owes, change.position) == (f"edit:k:{ANA}:2", Kind.EDIT, False, "2")
-    assert change.extra == EditExtra(can_react=True, zone="Europe/Rome", of="k")
+    assert change.extra == EditExtra(can_react=True, zone="Europe/Rome", of="k", since=NOW)
 
 
 TERMINAL = "terminal:local:main:x"

@@ -17,7 +17,7 @@ from claudius.home import Home
 from claudius.intent import Intent, Schedule
 from claudius.memory.database import pack
 from claudius.memory.erasing import lines_of_others
-from claudius.memory.seen import KeptTurn
+from claudius.memory.seen import ERASED_SNAPSHOT, KeptTurn
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.perception import Kind, Perception, private
 from claudius.providers.scripted import Scripted
@@ -133,7 +133,7 @@ async def test_damaged_records_still_expire_and_are_erased(home: Home) -> None:
         gone = await soul.mind.store.turns.expire_records(later, later, 10)
 
     assert gone == 1
-    assert lines_of_others(b"\x01\xff", ()) == lines_of_others(pack(KeptTurn()), ())
+    assert lines_of_others(b"\x01\xff", ()) == pack(KeptTurn(snapshot=ERASED_SNAPSHOT))
 
 
 async def test_a_damaged_row_is_told_from_a_store_that_failed(home: Home) -> None:

@@ -74,7 +74,7 @@ async def told(home: Home, channels: int, perception: Perception) -> list[str]:
         with store.core.snapshot() as db:
             db.connection.set_trace_callback(statements.append)
         found = await store.turns.recall(pending, nonce="n", now=NOW, limits=RecallLimits(ttl_hours=72))
-        assert found.audiences.count("shared:") >= channels
+        assert found.shown_from.count("shared:") >= channels
         await store.moments.remember(perception, {"walnut": 1.0}, found)
     return statements
 
