@@ -68,7 +68,7 @@ class Home:
 
     def end_loan(self, session: str) -> bool:
         """End the loan to a session, or to any, that a sleeping soul would go on with. Return whether there was one."""
-        with suppress(OSError, ValueError):
+        with suppress(OSError, ValueError, LookupError, TypeError):  # a file that is no loan lends nothing
             if is_its := session in ("", json.loads(self.lent.read_bytes())["session"]):
                 self.lent.unlink()
             return is_its

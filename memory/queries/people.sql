@@ -225,6 +225,9 @@ WHERE person IN (SELECT value FROM json_each(:persons)) AND is_own = 0 GROUP BY 
 -- name: canonical
 SELECT canonical FROM person_link WHERE person = :person;
 
+-- name: canonicals
+SELECT person, canonical FROM person_link WHERE person IN (SELECT value FROM json_each(:persons));
+
 -- name: linked
 -- The other ids of a person, by whichever of them, each with the canonical one; no row if there is only this one.
 SELECT person, canonical FROM person_link

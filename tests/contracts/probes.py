@@ -3,14 +3,14 @@
 A row is plain data; missing values are neutral. Source: the psyche design, section 6.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from msgspec.structs import replace
 
 from claudius.cortex.triggers import is_farming
-from claudius.memory.ledger import tally
+from claudius.memory.ledger import Tally
 from claudius.psyche import change as subjects
 from claudius.psyche.attend import judge
 from claudius.psyche.change import Event, feel
@@ -108,6 +108,14 @@ def gate(row: Mapping[str, Any]) -> dict[str, Any]:
         "failed": list(found.failed),
         "choices": list(found.choices),
     }
+
+
+def tally(times: Iterable[datetime]) -> Tally:
+    """Count messages given in any order."""
+    counted = Tally()
+    for at in sorted(set(times)):
+        counted = counted.heard(at)
+    return counted
 
 
 def info_score(row: Mapping[str, Any]) -> int:

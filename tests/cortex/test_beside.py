@@ -160,7 +160,7 @@ async def transcript(
             breaks(soul)
         said = await converse(soul, *LINES[:4])
         await soul.idle()
-    return said, [(one.system, re.sub(r"[0-9a-f]{32}", "", one.tail)) for one in talks(spoken)]
+    return said, [(one.system, re.sub(r"[0-9a-f]{32}|\b\d\d?:\d\d\b", "", one.tail)) for one in talks(spoken)]
 
 
 @pytest.mark.parametrize("where", [*BREAKS, "slow", "down", "rubbish"])

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudius.ledger_types import Assessment, Peer
-from claudius.memory.ledger import Tally, clamp_trust, compute_info_score, format_peers, tally
-from contracts.probes import info_score
+from claudius.memory.ledger import Tally, clamp_trust, compute_info_score, format_peers
+from contracts.probes import info_score, tally
 
 START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 DAY = timedelta(days=1)

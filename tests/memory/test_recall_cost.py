@@ -89,6 +89,24 @@ async def test_channels_in_common_cost_no_question_more(home: Home, place: str) 
     assert len(counts[500]) == len(counts[2])
 
 
+async def test_many_who_wrote_cost_no_question_more(home: Home) -> None:
+    """A turn asks as often where twenty have written in its conversation as where six have."""
+    counts = {}
+    for writers in (6, 20):
+        async with opened(Home(home.root / str(writers))) as store:
+            for n in range(writers):
+                await exchange(store, heard(n=n, at="slack:T1:c0:1", person=f"slack:T1:P{n}"))
+            pending = await taken(store, heard(n=99, at="slack:T1:c0:1", person=ANA))
+            statements: list[str] = []
+            with store.core.snapshot() as db:
+                db.connection.set_trace_callback(statements.append)
+            found = await store.turns.recall(pending, nonce="n", now=NOW, limits=RecallLimits(ttl_hours=72))
+            assert len(found.past) == writers
+            counts[writers] = len(statements)
+
+    assert counts[20] == counts[6]
+
+
 async def keep(store: SqliteStore, number: int, text: str = "walnut", audience: str = private(ANA)) -> None:
     """Keep a moment of Ana's, in a transaction of its own."""
     place = {"turn": f"t{number}", "position": "", "at_s": 1, "conversation": "c", "audience": audience}

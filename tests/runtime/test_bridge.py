@@ -158,6 +158,9 @@ async def test_a_process_that_was_killed_goes_on_with_its_loan(home: Home) -> No
     await asyncio.to_thread(Hook(home, {}).run, "SessionEnd", {"session_id": "s-1"})
     assert (nothing["event"], answered["text"], other["event"]) == ("error", "It cools.", "error")
     assert not home.lent.exists()
+    for odd in (b"[]", b"{}", b"{"):
+        home.lent.write_bytes(odd)
+        assert not home.end_loan("s-1")
 
 
 async def test_a_loan_ends_with_whom_it_names(home: Home) -> None:

@@ -51,8 +51,14 @@ READ_ONCE = {
 """Settings that a process reads only when it starts, besides those of a machine."""
 _NAMED = ("tools.own.", "tools.servers.", "perceive.")
 """Tables of what the owner names."""
-_KINDS = {"bool": "true or false", "int": "a whole number", "float": "a number", "str": "a text"}
-_KINDS |= {"array": "a list", "object": "a table"}
+_KINDS = {
+    "bool": "true or false",
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a text",
+    "array": "a list",
+    "object": "a table",
+}
 
 
 class Secret:

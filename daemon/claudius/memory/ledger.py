@@ -99,14 +99,6 @@ class Tally(Struct, frozen=True, kw_only=True):
         return compute_info_score(self.bursts, span_s / DAY_S, self.active_days, assessments)
 
 
-def tally(times: Iterable[datetime]) -> Tally:
-    """Count messages given in any order. Pure."""
-    counted = Tally()
-    for at in sorted(set(times)):
-        counted = counted.heard(at)
-    return counted
-
-
 def compute_info_score(bursts: int, span_days: float, active_days: int, assessments: int) -> int:
     """Score the amount of evidence on a peer from 0 to 10. Pure.
 

@@ -51,6 +51,8 @@ FEW_TERMS = 64
 """Up to so many terms of a stem and an audience are looked up one by one; of more, each stem is read as a whole."""
 MANY, COUNTED_ANEW = 500, 20
 """A stem that so many moments of an audience hold is counted once, and again when it has a twentieth more or fewer."""
+MOST_COMMON = 20_000
+"""So many counts are remembered, of all audiences together; then they are counted anew."""
 SEARCHED = 400
 """The number of newest turns that a search looks through."""
 LET_GO_AT_ONCE = 500
@@ -226,6 +228,8 @@ def _places(
         if number in kept:  # what may not be shown here counts for nothing
             places.setdefault(stem, {})[term] = count
             said[term] = stem
+    if len(common) > MOST_COMMON:
+        common.clear()
     for stem, counts in places.items() if is_many else ():
         if (count := sum(counts.values())) > COMMON * total and total >= SMALL:
             common[stem + here] = count, total

@@ -91,9 +91,8 @@ def recall(
     addressee = (speaker if is_spoken_to else listener) or speaker
     zone = addressee.zone or limits.zone
     today = (now.astimezone(zone_named(zone)) if zone else now).date()
-    wrote = {seeing.canonical(one.person) for turn in past for one in turn.entries if one.person}
-    wrote |= {one.person for one in others}
-    known, ended, matters = known_here(db, seeing, addressee.person, wrote, pending.perceptions, past, today)
+    there = _writers(db, past, {speaker.person, *[one.person for one in others]})
+    known, ended, matters = known_here(db, seeing, addressee.person, there, pending.perceptions, past, today)
     return Recollection(
         turn=pending.turn,
         nonce=nonce,
@@ -222,6 +221,14 @@ def _others(db: Database, seeing: Seeing, conversation: str, past: Sequence[Past
         name = entry.name or (known["name"] if known else "")  # their name in this conversation
         found[canonical] = _person(db, seeing, canonical, name, conversation, is_bot=False)
     return tuple(found.values())
+
+
+def _writers(db: Database, past: Sequence[PastTurn], known: set[str]) -> set[str]:
+    """Return whoever has part in what is shown, `known` among them, by their canonical ids, which are asked at once."""
+    others = {one.person for turn in past for one in turn.entries if one.person} - known
+    linked = db.all("canonicals", persons=dump(sorted(others))) if others else ()
+    mapped = {row["person"]: row["canonical"] for row in linked}
+    return known | {mapped.get(one, one) for one in others}
 
 
 def state_of(db: Database, seeing: Seeing) -> tuple[StateValue, ...]:

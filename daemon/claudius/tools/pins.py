@@ -125,7 +125,7 @@ def _parting(then: Pin, now: Definition) -> str:
     before = _alike(old, new)
     behind = _alike(old[before:][::-1], new[before:][::-1])
     at = max(0, before - BEFORE_CHARS)
-    shown = (seen(one[at : len(one) - max(0, behind - BEFORE_CHARS)]) for one in (old, new))
+    shown = (_visible(one[at : len(one) - max(0, behind - BEFORE_CHARS)]) for one in (old, new))
     return "“{}” is now “{}”".format(*shown)
 
 
@@ -133,6 +133,6 @@ def _alike(one: str, other: str) -> int:
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
-def seen(text: str) -> str:
+def _visible(text: str) -> str:
     """Return a text in which each character that shows nothing is written as its number. Pure."""
     return "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)

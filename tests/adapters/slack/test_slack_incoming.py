@@ -2,6 +2,7 @@
 
 import asyncio
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from claudius.adapters.slack.incoming import (
     SlackBot,
     SlackMessage,
     Who,
+    afterwards,
     conversation_of,
     from_history,
     interpret,
@@ -283,6 +285,14 @@ async def test_comings_and_goings_are_heard(slack: SlackWorld, ear: Ear) -> None
     assert [(one.kind, one.person, one.audience, one.owes) for one in heard] == [
         (kind, "slack:T1:U2", "shared:slack:T1:C1", False) for kind in (Kind.JOIN, Kind.LEAVE)
     ]
+
+
+async def test_a_deletion_without_a_time_deletes_nothing() -> None:
+    """A message is named by its time; what has none, or one of another shape, was never sent."""
+    gone = {"type": "message", "subtype": "message_deleted", "channel": "C1", "event_ts": "1700000000.000001"}
+
+    for ts in ("x", "1e999", "9" * 400):
+        assert isinstance(await afterwards(gone | {"deleted_ts": ts}, US, AsyncMock()), Ignored)
 
 
 async def test_meaningless_events_are_acknowledged_and_counted(slack: SlackWorld, ear: Ear, adapter: Any) -> None:

@@ -18,9 +18,9 @@ from claudius.ledger_types import (
     Reflection,
     Tuned,
 )
-from claudius.memory.ledger import tally
 from claudius.memory.store import Store
 from claudius.perception import Kind, Origin, Perception, private, shared
+from contracts.probes import tally
 from contracts.store.ground import ANA, BEN, DM, NOW, OPS, Ground, assess, awake, call, case, exchange, heard, promised
 
 OPS_AUDIENCE = shared(OPS)

@@ -312,10 +312,11 @@ async def afterwards(event: Mapping[str, Any], us: SlackBot, know: Know) -> Perc
         return None
     after, before = object_of(event, "message"), object_of(event, "previous_message")
     is_gone = subtype == "message_deleted" or after.get("subtype") == TOMBSTONE
-    if gone := is_gone and (after.get("ts") or event.get("deleted_ts") or before.get("ts")):
-        channel, at = str(event.get("channel")), str(event.get("event_ts"))
-        key = message_key(us, channel, str(gone))
-        return deleted(key, f"{NETWORK}:{us.team}:{channel}:", moment(at), at, moment(str(gone)))
+    if found := is_gone and (after.get("ts") or event.get("deleted_ts") or before.get("ts")):
+        channel, at, gone = str(event.get("channel")), str(event.get("event_ts")), str(found)
+        if not _TS.fullmatch(gone):
+            return Ignored("a deletion of nothing that could be sent")
+        return deleted(message_key(us, channel, gone), f"{NETWORK}:{us.team}:{channel}:", moment(at), at, moment(gone))
     return await _change(event, us, know)
 
 

@@ -53,15 +53,34 @@ class Commands:
         about, places = About(mind, forgetting), PlaceCommands(mind, modes, lanes.wake, self._lacks, self._refusal)
         linking, self._forgetting = Linking(mind, self.tell), forgetting
         self.consents = Consents(mind, adapters, lanes)
-        self._words: dict[str, Callable[[Perception, str], Awaitable[str]]] = {"home": about.whoami} | {
-            one.__name__: one
-            for one in (
-                *(self.help, self.consents.tools, self.consents.allow, self.consents.deny),
-                *(about.whoami, about.why, about.correct, about.plans, about.cancel, about.forget, about.keep),
-                *(about.export, about.proactive, linking.link, linking.unlink),
-                *(places.ensoul, places.quiet, places.kothar, owners.owner, owners.status, owners.usage),
-                *(owners.pause, owners.resume, owners.thoughts, owners.mute, owners.unmute),
-            )
+        self._words: dict[str, Callable[[Perception, str], Awaitable[str]]] = {
+            "help": self._help,
+            "tools": self.consents.tools,
+            "allow": self.consents.allow,
+            "deny": self.consents.deny,
+            "whoami": about.whoami,
+            "home": about.whoami,
+            "why": about.why,
+            "correct": about.correct,
+            "plans": about.plans,
+            "cancel": about.cancel,
+            "forget": about.forget,
+            "keep": about.keep,
+            "export": about.export,
+            "link": linking.link,
+            "unlink": linking.unlink,
+            "proactive": about.proactive,
+            "ensoul": places.ensoul,
+            "quiet": places.quiet,
+            "kothar": places.kothar,
+            "owner": owners.owner,
+            "status": owners.status,
+            "usage": owners.usage,
+            "pause": owners.pause,
+            "resume": owners.resume,
+            "thoughts": owners.thoughts,
+            "mute": owners.mute,
+            "unmute": owners.unmute,
         }
         self._beside: set[asyncio.Task[Any]] = set()
         self._again: dict[str, asyncio.TimerHandle] = {}
@@ -148,8 +167,7 @@ class Commands:
             log.exception("a command stumbled", extra={"word": asked.word})
             return "That did not work; the owner can see why in my log."
 
-    async def help(self, perception: Perception, _: str) -> str:
-        """Say what the soul obeys, as far as the one who asks may have it."""
+    async def _help(self, perception: Perception, _: str) -> str:
         network, extra = Place.of(perception.conversation).network, perception.extra
         is_moderator = isinstance(extra, CommandExtra) and extra.is_moderator
         return help_text(network, is_owner=is_owner(perception, self._mind.config()), is_moderator=is_moderator)
