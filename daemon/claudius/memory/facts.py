@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta, tzinfo
 from functools import lru_cache
+from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -337,9 +338,9 @@ def shown_facts(
     """
     shown = [one for one in facts.always if one.kind == CONSTRAINT or not is_bereaved]
     near = sorted({at for stem in stems for at in facts.places.get(stem, ())})
-    mine = [at for at, one in enumerate(facts.rest) if one.person == addressee and not (one.unchecked or at in near)]
+    mine = (at for at, one in enumerate(facts.rest) if one.person == addressee and not (one.unchecked or at in near))
     room -= sum([len(one.text[:LINE_CHARS] if one.kind in NEWEST_OF else one.text) for one in shown])
-    for at in () if is_bereaved else (*near, *mine):
+    for at in () if is_bereaved else chain(near, mine):  # few of them have room
         room -= len(facts.rest[at].text)
         if room < 0:
             break
