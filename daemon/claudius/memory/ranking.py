@@ -17,6 +17,7 @@ from math import exp2, log
 from unicodedata import category, normalize
 
 from msgspec import Struct
+from Stemmer import Stemmer
 
 from claudius.prompt import MARK
 from claudius.recollection import Moment
@@ -449,9 +450,6 @@ def is_alike(term: str, other: str) -> bool:
     return mine[1:] == its or mine == its[1:] or (mine[:2] == its[1::-1] and mine[2:] == its[2:])
 
 
-@lru_cache(maxsize=16_384)
 def stem(word: str, language: str) -> str:
     """Return the stem of one word. Pure."""
-    import snowballstemmer  # noqa: PLC0415 - tens of milliseconds, for the daemon's first thought and not its start
-
-    return str(snowballstemmer.stemmer(language).stemWord(word))
+    return str(Stemmer(language, 0).stemWord(word))
