@@ -8,13 +8,9 @@ from claudius.memory.sqlite.file import add_functions
 
 TABLES = ("conversation", "conversation_person", "turn_record", "turn", "entry", "inbox", "outbox", "step", "moment")
 CHANGED = {
-    "conversation": "conversation || i.i",
-    "turn": "turn || printf('%07x', i.i)",
-    "key": "key || '/' || i.i",
-    "seq": "seq + i.i * :stride",
-    "id": "id + i.i * :stride",
-    "record": "record + i.i * :stride",
-}
+    "conversation": "conversation || i.i", "turn": "turn || printf('%07x', i.i)", "key": "key || '/' || i.i",
+    "seq": "seq + i.i * :stride", "id": "id + i.i * :stride", "record": "record + i.i * :stride",
+}  # fmt: skip
 
 
 def grow(database: Path, turns: int) -> int:

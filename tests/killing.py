@@ -34,18 +34,8 @@ BY_CHANCE = re.compile(r"(?<=/\.git/)t\w{6}\b|(?<=/tmp/)[\w-]+|[0-9a-f]{6,}|\d+"
 BETWEEN_RENAMES = ("rename", "renameat", "renameat2")
 MOVES = (*BETWEEN_RENAMES, "unlink", "unlinkat", "rmdir", "fsync", "fdatasync")
 WRITES = (
-    "mkdir",
-    "mkdirat",
-    "link",
-    "linkat",
-    "symlink",
-    "ftruncate",
-    "truncate",
-    "chmod",
-    "fchmod",
-    "pwrite64",
-    "write",
-)
+    "mkdir", "mkdirat", "link", "linkat", "symlink", "ftruncate", "truncate", "chmod", "fchmod", "pwrite64", "write",
+)  # fmt: skip
 WAY_BACK = re.compile(r"claudius backup restore \S+ --yes|move the whole home aside")
 PLAN = 1_000_000_000_001
 EDITOR = '#!/bin/sh\nprintf "# Cara\\n\\nA carpenter.\\n" > "$1"\n'

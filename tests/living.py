@@ -171,11 +171,9 @@ def lived(home: Home, voice: Scripted, story: Callable[[Days], Awaitable[None]],
     loop = VirtualLoop(0.0)
 
     def now() -> datetime:
-        """Return the local time of the people."""
         return MONDAY + timedelta(seconds=loop.now_s)
 
     def wall() -> datetime:
-        """Return the time in UTC."""
         return now().astimezone(UTC)
 
     async def life() -> Days:

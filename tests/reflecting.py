@@ -144,7 +144,6 @@ class Second:
         texts = soul(home)
 
         def may_spend() -> bool:
-            """Return whether a call may be made."""
             return self.may_spend
 
         self.cortex = Cortex(
@@ -185,13 +184,9 @@ class Second:
             scope=scope(text),
         )
         seen: dict[str, Any] = {
-            "turn": turn,
-            "conversation": at,
-            "audience": perception.audience,
-            "timestamp": self.now,
-            "peer_id": person,
-            "channel_type": "channel",
-        }
+            "turn": turn, "conversation": at, "audience": perception.audience, "timestamp": self.now,
+            "peer_id": person, "channel_type": "channel",
+        }  # fmt: skip
         shown = MessageHeard(**seen, direction="in", scope=kept.scope, preview=text, event_id=perception.key)
         self.cortex.observe(shown)
         noted = Noted(interactions=(kept,))

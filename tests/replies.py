@@ -10,14 +10,9 @@ from claudius.cognition.reply.tags import STEPS as OURS
 from claudius.cognition.reply.tags import Names
 
 SHORT = {
-    "im": "internal_monologue",
-    "ed": "external_dialogue",
-    "uc": "user_model_check",
-    "uu": "user_model_update",
-    "mn": "model_change_note",
-    "sc": "soul_state_check",
-    "su": "soul_state_update",
-}
+    "im": "internal_monologue", "ed": "external_dialogue", "uc": "user_model_check", "uu": "user_model_update",
+    "mn": "model_change_note", "sc": "soul_state_check", "su": "soul_state_update",
+}  # fmt: skip
 OWN = "weather_report"
 """A step of an owner's own, as private as ours."""
 NAMES = Names.of((*OURS, OWN))

@@ -51,37 +51,15 @@ def test_every_command_helps() -> None:
 def test_everything_that_reads_prints_json() -> None:
     """Every command that reads has a `--json` option."""
     writes = {
-        "claudius soul edit",
-        "claudius state set",
-        "claudius config set",
-        "claudius users revert",
-        "claudius console",
-        "claudius users link",
-        "claudius backup restore",
-        "claudius daemon run",
-        "claudius worker",
-        "claudius workers drain",
-        "claudius daemon install",
-        "claudius daemon uninstall",
-        "claudius schedule cancel",
-        "claudius tools remove",
-        "claudius mcp",
-        "claudius pairing approve",
-        "claudius pairing revoke",
-        "claudius daimon mute",
-        "claudius tools allow",
-        "claudius tools deny",
-        "claudius tools revoke",
-        "claudius ensoul install",
-        "claudius ensoul uninstall",
-        "claudius ensoul on",
-        "claudius ensoul off",
-        "claudius ensoul hook",
-        "claudius bridge off",
-        "claudius model get",
-        "claudius model use",
-        "claudius model rm",
-    }
+        "claudius soul edit", "claudius state set", "claudius config set", "claudius users revert",
+        "claudius console", "claudius users link", "claudius backup restore", "claudius daemon run",
+        "claudius worker", "claudius workers drain", "claudius daemon install", "claudius daemon uninstall",
+        "claudius schedule cancel", "claudius tools remove", "claudius mcp", "claudius pairing approve",
+        "claudius pairing revoke", "claudius daimon mute", "claudius tools allow", "claudius tools deny",
+        "claudius tools revoke", "claudius ensoul install", "claudius ensoul uninstall", "claudius ensoul on",
+        "claudius ensoul off", "claudius ensoul hook", "claudius bridge off", "claudius model get",
+        "claudius model use", "claudius model rm",
+    }  # fmt: skip
     prints_a_script = {"claudius completion"}
 
     mute = {

@@ -107,7 +107,6 @@ def test_a_traceback_has_places_and_no_words() -> None:
     """The causes, the context and the members of a group are named, each with the lines that it went through."""
 
     def raises() -> None:
-        """Raise a group with a cause."""
         try:
             int(CANARY)
         except ValueError as error:

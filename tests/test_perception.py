@@ -95,15 +95,9 @@ def test_a_conversation_key_has_four_parts() -> None:
 def perception(kind: Kind, extra: Any, **changes: Any) -> Perception:
     """Return a perception of a kind that carries this."""
     values: dict[str, Any] = {
-        "key": "k",
-        "conversation": "slack:T1:ops:",
-        "audience": OPS,
-        "person": ANA,
-        "name": "Ana",
-        "text": "hello",
-        "at": NOW,
-        "position": "1",
-    }
+        "key": "k", "conversation": "slack:T1:ops:", "audience": OPS, "person": ANA, "name": "Ana", "text": "hello",
+        "at": NOW, "position": "1",
+    }  # fmt: skip
     return Perception(**(values | changes), kind=kind, extra=extra)
 
 

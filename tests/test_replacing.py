@@ -82,7 +82,6 @@ def test_a_start_meanwhile_waits(home: Home, monkeypatch: pytest.MonkeyPatch, fr
     rename = Path.rename
 
     def slowly(self: Path, target: Path) -> Path:
-        """Start another command once the database is away."""
         moved = rename(self, target)
         if self == home.database:
             starts.start()

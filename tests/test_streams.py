@@ -296,7 +296,6 @@ def test_a_server_with_one_slot_never_thinks_beside_somebody_who_waits(tmp_path:
     thinks = (REPOSITORY / "soul" / "cortex.md").read_text("utf-8").splitlines()[-1]
 
     def answer(call: Call) -> Reply:
-        """Take long over what the second mind asks."""
         return Reply(text="{}", delay_s=2.0) if thinks in call.system else Reply(text="Plane it.", delay_s=0.2)
 
     server = RowServer(family=Family("llama.cpp", enforces=False), default=answer, host=given["server"]["address"])

@@ -86,12 +86,8 @@ async def test_working_memory_holds_one_set_of_entries_a_turn(home: Home, voice:
         ("mentalQuery", None),
     ]
     assert found["entries"][3]["metadata"] == {
-        "query": "user_model_check",
-        "person": "rehearsal:t:ana",
-        "result": True,
-        "shown": 0,
-        "update": "stored",
-    }
+        "query": "user_model_check", "person": "rehearsal:t:ana", "result": True, "shown": 0, "update": "stored",
+    }  # fmt: skip
 
 
 async def test_s16_one_person_s_topic_is_not_another_s(home: Home) -> None:

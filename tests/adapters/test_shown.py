@@ -95,16 +95,9 @@ class OnSlack:
     """One row on Slack."""
 
     names: Mapping[str, str] = {
-        "bot": slack_state.BOT_USER,
-        "ada": "U1",
-        "ben": BEN_ON_SLACK,
-        "team": slack_state.TEAM,
-        "channel": "C1",
-        "bot_alerts": "B0ALERTS",
-        "bot_workflow": "B0FLOW",
-        "bot_ci": "B0CI",
-        "bot_user_ci": "U0CI",
-    }
+        "bot": slack_state.BOT_USER, "ada": "U1", "ben": BEN_ON_SLACK, "team": slack_state.TEAM, "channel": "C1",
+        "bot_alerts": "B0ALERTS", "bot_workflow": "B0FLOW", "bot_ci": "B0CI", "bot_user_ci": "U0CI",
+    }  # fmt: skip
     bots: Mapping[str, str] = {"B0ALERTS": "U0ALERTS", "B0FLOW": "U0FLOW", "B0CI": "U0CI"}
     settings: Mapping[str, str] = {}
 
@@ -189,16 +182,10 @@ class OnDiscord:
     """One row on Discord."""
 
     names: Mapping[str, str] = {
-        "bot": discord_state.BOT_USER,
-        "ada": discord_state.ANA,
-        "ben": BEN_ON_DISCORD,
-        "cem": "400000000000000003",
-        "bot_alerts": "400000000000000009",
-        "webhook": "WEBHOOK",
-        "guild": discord_state.GUILD,
-        "channel": discord_state.CHANNEL,
-        "files": "http://127.0.0.1:9/files",
-    }
+        "bot": discord_state.BOT_USER, "ada": discord_state.ANA, "ben": BEN_ON_DISCORD, "cem": "400000000000000003",
+        "bot_alerts": "400000000000000009", "webhook": "WEBHOOK", "guild": discord_state.GUILD,
+        "channel": discord_state.CHANNEL, "files": "http://127.0.0.1:9/files",
+    }  # fmt: skip
 
     def __init__(self, world: DiscordWorld) -> None:
         self.world = world

@@ -628,12 +628,8 @@ async def test_s31_words_that_one_message_no_longer_holds_are_gone(
 
 
 SHOWN = (
-    "above, edited",
-    "above, deleted",
-    "unheard above, edited",
-    "unheard above, deleted",
-    "unheard forward, deleted",
-)
+    "above, edited", "above, deleted", "unheard above, edited", "unheard above, deleted", "unheard forward, deleted",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("store", STORES)

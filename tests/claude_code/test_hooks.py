@@ -268,13 +268,9 @@ async def test_what_was_done_in_a_session_is_an_interaction_in_the_owners_audien
     """
     voice, wall = Scripted(), {"CLAUDIUS_ENSOUL_REMEMBER": "1"} if remember else {}
     told = {
-        "id": "1",
-        "session": ID,
-        "project": "/x/my bridge",
-        "prompt": "Why does it rust?",
-        "answer": "Salt.",
+        "id": "1", "session": ID, "project": "/x/my bridge", "prompt": "Why does it rust?", "answer": "Salt.",
         "at": 1.7e9,
-    }
+    }  # fmt: skip
     async with alive(home, voice, settings=wall) as soul:
         served = await _served(soul)
         served._wake = soul.server.wake

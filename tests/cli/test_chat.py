@@ -46,24 +46,11 @@ def test_once_as_json_has_the_shape_of_the_interface(machine: Machine) -> None:
     document = machine.ok("chat", "--once", "hello", "--json").json
 
     assert set(document) >= {
-        "turn",
-        "conversation",
-        "person",
-        "reply",
-        "verb",
-        "process",
-        "provider",
-        "model",
-        "usage",
-        "ms",
-    }
+        "turn", "conversation", "person", "reply", "verb", "process", "provider", "model", "usage", "ms",
+    }  # fmt: skip
     assert set(document["usage"]) >= {
-        "input_tokens",
-        "cache_read_tokens",
-        "cache_write_tokens",
-        "output_tokens",
-        "cost_usd",
-    }
+        "input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens", "cost_usd",
+    }  # fmt: skip
     assert (document["reply"], document["conversation"], document["person"], document["provider"]) == (
         "first",
         MAIN,

@@ -158,24 +158,9 @@ def test_why_lays_a_turn_open(talked: Talked) -> None:
     why = machine.ok("why", turns[1]["turn"], "--json").json
 
     assert set(why) >= {
-        "turn",
-        "at",
-        "conversation",
-        "person",
-        "perception",
-        "attention",
-        "process",
-        "steps",
-        "prompt",
-        "response",
-        "thoughts",
-        "changes",
-        "utterance",
-        "provider",
-        "model",
-        "usage",
-        "delivery",
-    }
+        "turn", "at", "conversation", "person", "perception", "attention", "process", "steps", "prompt", "response",
+        "thoughts", "changes", "utterance", "provider", "model", "usage", "delivery",
+    }  # fmt: skip
     assert why["perception"]["text"] == "And boats."
     assert why["utterance"] == "And boats."
     assert why["prompt"]["tail"].startswith("## This Turn")

@@ -35,16 +35,8 @@ def test_fr_cx_08_ledger_peers(machine: Machine) -> None:
     (found,) = machine.ok("ledger", "peers", "--json").json
 
     assert {
-        "peer",
-        "name",
-        "interactions",
-        "first_at",
-        "last_at",
-        "info_score",
-        "trust",
-        "rationale",
-        "assessed_at",
-    } <= set(found)
+        "peer", "name", "interactions", "first_at", "last_at", "info_score", "trust", "rationale", "assessed_at",
+    } <= set(found)  # fmt: skip
     assert (found["peer"], found["interactions"], found["info_score"], found["trust"]) == (ADA, 2, 1, 3)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT.*Z", found["first_at"])
     assert "trust +3" in machine.ok("ledger", "peers").stdout
@@ -73,34 +65,16 @@ def test_fr_cx_08_cortex_beliefs_and_history(machine: Machine) -> None:
     (record,) = machine.ok("cortex", "history", "--json").json
 
     assert {
-        "key",
-        "value",
-        "rationale",
-        "peer",
-        "created_at",
-        "expires_at",
-        "source_cycle",
-        "sources",
-        "evidence",
-    } <= set(belief)
+        "key", "value", "rationale", "peer", "created_at", "expires_at", "source_cycle", "sources", "evidence",
+    } <= set(belief)  # fmt: skip
     assert (belief["key"], belief["peer"], belief["source_cycle"]) == ("ada-builds", ADA, 1)
     timeline = machine.ok("ledger", "show", ADA, "--json").json["timeline"]
     assert set(belief["evidence"]) <= {one["id"] for one in timeline}
     assert belief["evidence"]
     assert {
-        "cycle",
-        "at",
-        "trigger",
-        "duration_s",
-        "assessments",
-        "beliefs",
-        "directives",
-        "summary",
-        "outcome",
-        "beliefs_added",
-        "beliefs_reaffirmed",
-        "beliefs_expired",
-    } <= set(record)
+        "cycle", "at", "trigger", "duration_s", "assessments", "beliefs", "directives", "summary", "outcome",
+        "beliefs_added", "beliefs_reaffirmed", "beliefs_expired",
+    } <= set(record)  # fmt: skip
     assert (record["trigger"], record["assessments"], record["beliefs"], record["outcome"]) == ("manual", 1, 1, "done")
     assert found["last_reflection_at"] == record["at"]
     assert machine.ok("cortex", "beliefs").stdout.startswith("last reflection: ")

@@ -28,7 +28,6 @@ def answered(shown: Drawn, line: str) -> str:
     echo = re.compile(r"\s+".join(map(re.escape, f"you › {line}".split())))
 
     def new() -> str:
-        """Return what stands below what was typed, once it is whole."""
         text = " ".join("\n".join(shown.lines[before:]).split())
         typed = echo.match(text)
         is_whole = typed and shown.lines[-2:] == ["", "you ›"] and "… " not in shown.lines[-3][:2]

@@ -132,15 +132,9 @@ def test_scale_the_metrics_of_a_worker_are_its_own(machine: Machine) -> None:
 
     found = {one.name: one.samples[0].value for one in text_string_to_metric_families(text) if one.samples}
     names = {
-        "lanes_held",
-        "looks",
-        "lease_losses",
-        "stale_turns",
-        "late_copies",
-        "batches",
-        "batch_jobs",
+        "lanes_held", "looks", "lease_losses", "stale_turns", "late_copies", "batches", "batch_jobs",
         "lock_wait_seconds",
-    }
+    }  # fmt: skip
     assert {f"claudius_{name}" for name in names} <= set(found)
     assert found["claudius_store_round_trip_seconds"] > 0
     assert found["claudius_batches"] > 0
@@ -168,15 +162,9 @@ def test_scale_doctor_finds_nothing_wrong_with_a_good_server(machine: Machine) -
         checks = {one["name"]: one for one in machine.run("doctor", "--json").json["checks"]}
 
     named = (
-        "durability",
-        "isolation",
-        "collation",
-        "clock of the server",
-        "way to the server",
-        "notices",
-        "configurations",
-        "leases",
-    )
+        "durability", "isolation", "collation", "clock of the server", "way to the server", "notices",
+        "configurations", "leases",
+    )  # fmt: skip
     assert [(name, checks[name]["ok"]) for name in named] == [(name, True) for name in named]
 
 

@@ -86,15 +86,8 @@ def test_the_daemons_schedule_shows_its_jobs(tmp_path: Path) -> None:
     ids = {one["id"] for one in listed}
     assert ids >= {"backup", "memory_expiry", "records", "soul_state_check"}
     assert ids <= {
-        "backup",
-        "memory_expiry",
-        "records",
-        "soul_state_check",
-        "archive",
-        "silence",
-        "tick",
-        "overwriting",
-    }, "cortex, networks and daimons are all off"
+        "backup", "memory_expiry", "records", "soul_state_check", "archive", "silence", "tick", "overwriting",
+    }, "cortex, networks and daimons are all off"  # fmt: skip
     assert all(one["kind"] == "job" and one["due_at"].endswith("Z") for one in listed)
     assert "backup" in text
     assert [(one.code, len(one.stderr.splitlines())) for one in refused] == [(1, 1)] * 3

@@ -320,17 +320,10 @@ async def test_console_w25_a_body_is_a_small_json_object(
 @pytest.mark.parametrize(
     "path",
     [
-        "/api/../state/claudius.db",
-        "/..%2f..%2fetc%2fpasswd",
-        "/vendor/",
-        "/screens",
-        "/.env",
-        "/api/soul/..%2f.env",
-        "/api/people/%00",
-        "/api/conversations/..%2f..%2fstate",
-        "/main.js%00.css",
+        "/api/../state/claudius.db", "/..%2f..%2fetc%2fpasswd", "/vendor/", "/screens", "/.env",
+        "/api/soul/..%2f.env", "/api/people/%00", "/api/conversations/..%2f..%2fstate", "/main.js%00.css",
     ],
-)
+)  # fmt: skip
 async def test_console_w15_nothing_but_the_pages_own_files_is_served(home: Home, path: str) -> None:
     """Other paths, listings, and ways up: 404, with the token too, and never a redirect."""
     async with serving(home) as (_, client, mine):

@@ -108,12 +108,8 @@ def test_r01_kill_in_a_chain_of_processes(machine: Machine) -> None:
 
     assert (ran.stdout, ran.stderr) == ("now\n", "(earlier) late\n")
     assert asked(machine) == [
-        "mental_query",
-        "external_dialogue",
-        "external_dialogue",
-        "mental_query",
-        "external_dialogue",
-    ]
+        "mental_query", "external_dialogue", "external_dialogue", "mental_query", "external_dialogue",
+    ]  # fmt: skip
     kept = [(one["entry_type"], one["content"]) for one in entries(machine)]
     assert [content for kind, content in kept if kind == "userMessage"] == ["the line", "after"]
     assert [content for kind, content in kept if kind == "externalDialog"] == ["late", "now"]

@@ -12,13 +12,9 @@ from claudius.errors import StoreFull
 from workers import Send, World, met
 
 ERRORS = (
-    "DeadlockDetected",
-    "SerializationFailure",
-    "LockNotAvailable",
-    "QueryCanceled",
-    "TooManyConnections",
+    "DeadlockDetected", "SerializationFailure", "LockNotAvailable", "QueryCanceled", "TooManyConnections",
     "AdminShutdown",
-)
+)  # fmt: skip
 POINTS = (1, 9, 21, 33)
 """Before which statements of the writer it is refused: in WRITE 1, at the taking, in WRITE 2, in WRITE 3."""
 

@@ -52,7 +52,6 @@ def lived() -> Iterator[Lived]:
     with subprocess.Popen([sys.executable, str(HANDY)], stdin=-1, stdout=-1, text=True) as server:
 
         def live(*words: object) -> int:
-            """Live once."""
             assert server.stdin
             assert server.stdout
             print(*words, file=server.stdin, flush=True)

@@ -70,17 +70,9 @@ def judge(world: World, home: Home) -> list[str]:
     with closing(sqlite3.connect(f"file:{quote(str(home.database))}?mode=ro", uri=True)) as db:
         kept = _Kept(db)
         rules: list[Callable[[World, _Kept, Home], Iterator[str]]] = [
-            _answered_once,
-            _settled_by_words,
-            _in_order,
-            _parts_whole,
-            _nothing_unasked,
-            _memory_is_true,
-            _sound,
-            _archived,
-            _by_hand,
-            _nothing_left,
-        ]
+            _answered_once, _settled_by_words, _in_order, _parts_whole, _nothing_unasked, _memory_is_true, _sound,
+            _archived, _by_hand, _nothing_left,
+        ]  # fmt: skip
         return [broken for rule in rules for broken in rule(world, kept, home)]
 
 

@@ -294,14 +294,9 @@ def test_it_asks_only_after_a_new_fact_and_never_twice_in_a_row() -> None:
     """Nothing ends in a question but what answers a fact told for the first time, and not after another question."""
     scene = Scene()
     said = [
-        "Hi",
-        "I like tea.",
-        "I like jam.",
-        "I build looms.",
-        "I like tea.",
-        "The warp is too tight.",
+        "Hi", "I like tea.", "I like jam.", "I build looms.", "I like tea.", "The warp is too tight.",
         "Is it the beam?",
-    ]
+    ]  # fmt: skip
     ends = [speech(scene.say(one)).endswith("?") for one in said]
 
     assert ends == [False, True, False, True, False, False, False]
@@ -465,12 +460,8 @@ class TestDoing:
         parsed = Scene().say(told)
 
         assert [act["text"] for act in acts(parsed)] == [
-            "Ada",
-            "Works on looms",
-            "Likes tea",
-            "Lives in Turin",
-            "Likes jam",
-        ]
+            "Ada", "Works on looms", "Likes tea", "Lives in Turin", "Likes jam",
+        ]  # fmt: skip
         assert "oak" not in speech(parsed)
 
     def test_never_the_same_fact_twice(self) -> None:

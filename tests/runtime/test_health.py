@@ -98,7 +98,6 @@ def test_a_network_that_this_process_need_not_hear_is_none_that_it_does_not_hear
     link.on_missed(gaps.append)
 
     def state() -> tuple[bool, bool, float | None]:
-        """Return what can be seen from outside after another minute."""
         clock[0] += 60.0
         return link.connected, link.hears, link.unheard_s()
 

@@ -292,15 +292,8 @@ async def test_jobs_stand_in_the_schedule(home: Home) -> None:
         without = [row["job"] for row in soul.records().jobs()]
 
     assert sorted(with_kothar) == [
-        "backup",
-        "kothar_whisper",
-        "memory_expiry",
-        "overwriting",
-        "records",
-        "silence",
-        "soul_state_check",
-        "tick",
-    ]
+        "backup", "kothar_whisper", "memory_expiry", "overwriting", "records", "silence", "soul_state_check", "tick",
+    ]  # fmt: skip
     assert sorted(without) == sorted({*with_kothar} - {"kothar_whisper"})
 
 
@@ -353,14 +346,9 @@ async def test_a_time_out_in_what_is_due_is_told_and_not_tried_at_once_for_ever(
 
 ROME = ZoneInfo("Europe/Rome")
 ZONES = (
-    "Europe/Rome",
-    "America/New_York",
-    "Australia/Lord_Howe",
-    "Africa/Cairo",
-    "America/Santiago",
-    "Asia/Kathmandu",
+    "Europe/Rome", "America/New_York", "Australia/Lord_Howe", "Africa/Cairo", "America/Santiago", "Asia/Kathmandu",
     "UTC",
-)
+)  # fmt: skip
 
 
 def at(text: str) -> datetime:

@@ -4,15 +4,6 @@ from claudius.soul.files import SoulFile, StepText, StepValue
 from claudius.soul.source import FOLDERS, SoulSource, SoulText, Source, check, dossiers, shadowed, tokens
 
 __all__ = [
-    "FOLDERS",
-    "SoulFile",
-    "SoulSource",
-    "SoulText",
-    "Source",
-    "StepText",
-    "StepValue",
-    "check",
-    "dossiers",
-    "shadowed",
-    "tokens",
-]
+    "FOLDERS", "SoulFile", "SoulSource", "SoulText", "Source", "StepText", "StepValue", "check", "dossiers",
+    "shadowed", "tokens",
+]  # fmt: skip

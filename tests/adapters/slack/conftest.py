@@ -37,7 +37,6 @@ def make(server: SlackServer) -> Make:
     """Return a factory of adapters for that Slack server."""
 
     def made(**changes: Any) -> SlackAdapter:
-        """Create one adapter."""
         values = {"bot_token": BOT_TOKEN, "app_token": APP_TOKEN, "api_url": server.base_url, "status": "is thinking…"}
         timings = changes.pop("timings", QUICK)
         adapter = SlackAdapter(SlackOptions(**(values | changes)), timings)

@@ -108,7 +108,6 @@ def test_an_event_takes_the_best_time_available() -> None:
     own = {"event": {"type": "x", "event_ts": "1767600000.000001", "ts": "1767600009.000001"}}
 
     def at(body: dict[str, Any]) -> str:
-        """Return the event's time."""
         return str(timed(body, 5.0)["event"]["event_ts"])
 
     assert timed(own, 5.0) is own

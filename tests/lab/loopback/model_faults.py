@@ -31,17 +31,10 @@ FAULTS: Mapping[str, str] = {
 }
 
 KINDS: Mapping[int, str] = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    402: "billing_error",
-    403: "permission_error",
-    404: "not_found_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    500: "api_error",
-    504: "timeout_error",
+    400: "invalid_request_error", 401: "authentication_error", 402: "billing_error", 403: "permission_error",
+    404: "not_found_error", 413: "request_too_large", 429: "rate_limit_error", 500: "api_error", 504: "timeout_error",
     529: "overloaded_error",
-}
+}  # fmt: skip
 """Source: platform.claude.com/docs/en/api/errors."""
 
 SEED = "x"

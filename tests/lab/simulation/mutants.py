@@ -210,19 +210,11 @@ Mutant = Callable[[], AbstractContextManager[object]]
 MUTANTS: Mapping[str, Mutant] = {
     one.__name__: one
     for one in (
-        acknowledged_before_kept,
-        said_before_committed,
-        settled_before_said,
-        known_by_envelope,
-        never_looked,
-        whispers_used_when_recalled,
-        memory_left_as_it_was,
-        markers_that_clash,
-        archived_without_a_look,
-        own_files_known_by_the_next_few,
-        apologies_recalled_for,
+        acknowledged_before_kept, said_before_committed, settled_before_said, known_by_envelope, never_looked,
+        whispers_used_when_recalled, memory_left_as_it_was, markers_that_clash, archived_without_a_look,
+        own_files_known_by_the_next_few, apologies_recalled_for,
     )
-}
+}  # fmt: skip
 
 
 def _with_text(query: str, change: Callable[[str], str]) -> AbstractContextManager[object]:
@@ -286,12 +278,8 @@ def notices_believed() -> Iterator[None]:
 OF_WORKERS: Mapping[str, Mutant] = {
     one.__name__: one
     for one in (
-        no_token_in_write_2,
-        release_without_heard,
-        own_clock_for_leases,
-        a_start_that_voids_all_leases,
-        no_lock_soul,
+        no_token_in_write_2, release_without_heard, own_clock_for_leases, a_start_that_voids_all_leases, no_lock_soul,
         notices_believed,
     )
-}
+}  # fmt: skip
 """What only a life with several workers can show."""

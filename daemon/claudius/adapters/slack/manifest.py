@@ -31,23 +31,10 @@ SCOPES: Mapping[str, str] = {
 """What the bot may do, and why."""
 
 EVENTS = (
-    "app_mention",
-    "message.channels",
-    "message.groups",
-    "message.im",
-    "message.mpim",
-    "reaction_added",
-    "reaction_removed",
-    "member_joined_channel",
-    "member_left_channel",
-    "channel_left",
-    "group_left",
-    "channel_archive",
-    "group_archive",
-    "app_home_opened",
-    "tokens_revoked",
-    "app_uninstalled",
-)
+    "app_mention", "message.channels", "message.groups", "message.im", "message.mpim", "reaction_added",
+    "reaction_removed", "member_joined_channel", "member_left_channel", "channel_left", "group_left",
+    "channel_archive", "group_archive", "app_home_opened", "tokens_revoked", "app_uninstalled",
+)  # fmt: skip
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "/claudius": ("your own memory: what I know of you, and why I said something", "whoami | why | forget me"),

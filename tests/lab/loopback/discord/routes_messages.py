@@ -155,12 +155,7 @@ def _enter(asking: Asking, kind: Any, channel: Channel, message: Message, text: 
 
 
 ROUTES: Mapping[str, Any] = {
-    "create_message": create,
-    "get_channel_messages": history,
-    "get_channel_message": get,
-    "edit_message": edit,
-    "delete_message": delete,
-    "create_reaction": react,
-    "delete_own_reaction": unreact,
+    "create_message": create, "get_channel_messages": history, "get_channel_message": get, "edit_message": edit,
+    "delete_message": delete, "create_reaction": react, "delete_own_reaction": unreact,
     "trigger_typing_indicator": typing,
-}
+}  # fmt: skip

@@ -144,12 +144,7 @@ def _channels(found: Sequence[Channel], arguments: Arguments) -> dict[str, Any]:
 
 
 METHODS: Mapping[str, Callable[[Service, Arguments, Call], dict[str, Any]]] = {
-    "conversations.history": history,
-    "conversations.replies": replies,
-    "conversations.list": list_conversations,
-    "conversations.info": info,
-    "conversations.members": members,
-    "users.info": user_info,
-    "users.list": list_users,
+    "conversations.history": history, "conversations.replies": replies, "conversations.list": list_conversations,
+    "conversations.info": info, "conversations.members": members, "users.info": user_info, "users.list": list_users,
     "users.conversations": own_conversations,
-}
+}  # fmt: skip

@@ -61,18 +61,11 @@ HISTORY_SCOPE = {"channel": "channels:history", "group": "groups:history", "im":
 READ_SCOPE = {"channel": "channels:read", "group": "groups:read", "im": "im:read", "mpim": "mpim:read"}
 
 EVENT_SCOPE: Mapping[str, str] = {
-    "app_mention": "app_mentions:read",
-    "message.channels": "channels:history",
-    "message.groups": "groups:history",
-    "message.im": "im:history",
-    "message.mpim": "mpim:history",
-    "reaction_added": "reactions:read",
-    "reaction_removed": "reactions:read",
-    "channel_left": "channels:read",
-    "group_left": "groups:read",
-    "channel_archive": "channels:read",
-    "group_archive": "groups:read",
-}
+    "app_mention": "app_mentions:read", "message.channels": "channels:history", "message.groups": "groups:history",
+    "message.im": "im:history", "message.mpim": "mpim:history", "reaction_added": "reactions:read",
+    "reaction_removed": "reactions:read", "channel_left": "channels:read", "group_left": "groups:read",
+    "channel_archive": "channels:read", "group_archive": "groups:read",
+}  # fmt: skip
 """The scope without which an event is not sent. Source: docs.slack.dev/reference/events/<event>."""
 
 TEXT_CHARS = 40_000

@@ -5,24 +5,11 @@ from typing import Literal
 
 MANIFEST_EVENTS = frozenset(
     {
-        "app_mention",
-        "message.channels",
-        "message.groups",
-        "message.im",
-        "message.mpim",
-        "reaction_added",
-        "reaction_removed",
-        "member_joined_channel",
-        "member_left_channel",
-        "channel_left",
-        "group_left",
-        "channel_archive",
-        "group_archive",
-        "app_home_opened",
-        "tokens_revoked",
-        "app_uninstalled",
+        "app_mention", "message.channels", "message.groups", "message.im", "message.mpim", "reaction_added",
+        "reaction_removed", "member_joined_channel", "member_left_channel", "channel_left", "group_left",
+        "channel_archive", "group_archive", "app_home_opened", "tokens_revoked", "app_uninstalled",
     }
-)
+)  # fmt: skip
 """The events of the app's manifest, all subscribed unless set otherwise."""
 
 

@@ -14,25 +14,11 @@ BOT_TOKEN, APP_TOKEN = "xoxb-loopback", "xapp-loopback"
 
 BOT_SCOPES = frozenset(
     {
-        "app_mentions:read",
-        "channels:history",
-        "groups:history",
-        "im:history",
-        "mpim:history",
-        "channels:read",
-        "groups:read",
-        "im:read",
-        "mpim:read",
-        "im:write",
-        "users:read",
-        "chat:write",
-        "commands",
-        "reactions:read",
-        "reactions:write",
-        "files:read",
-        "channels:join",
+        "app_mentions:read", "channels:history", "groups:history", "im:history", "mpim:history", "channels:read",
+        "groups:read", "im:read", "mpim:read", "im:write", "users:read", "chat:write", "commands", "reactions:read",
+        "reactions:write", "files:read", "channels:join",
     }
-)
+)  # fmt: skip
 APP_SCOPES = frozenset({"connections:write"})
 
 
