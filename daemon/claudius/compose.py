@@ -41,6 +41,7 @@ from claudius.provider import CallTally, Provider, Rests, Slot, prepare
 from claudius.providers.chain import NO_VOICE, Chain, NoVoice, choose, met_model
 from claudius.providers.current import CurrentVoice, mark_of, notices
 from claudius.runtime.adapter import Adapter
+from claudius.runtime.attachments import transcriber
 from claudius.runtime.background_services import BackgroundServices, SecondMind
 from claudius.runtime.hands import IdleHands
 from claudius.runtime.life import HomeLock, Pause, fingerprints
@@ -48,7 +49,6 @@ from claudius.runtime.logs import start_log
 from claudius.runtime.observers import Observers, observers_of
 from claudius.runtime.process_resources import Clock, Disk, ProcessResources, check_room, set_wall
 from claudius.runtime.server import Server
-from claudius.runtime.transcription import transcriber
 from claudius.shape import misfit
 from claudius.soul import SoulSource, Source
 from claudius.tools.offered import OfferedTools, built_in
@@ -76,10 +76,7 @@ PROVIDERS: dict[str, str] = {
 EMBEDDERS: dict[str, str] = {"use": "claudius.memory.moments"}
 """Built-in embedders by name; each module has `build()`. The setting's `auto` is the one of the extra `recall`."""
 
-TOOLS: dict[str, str] = {
-    **dict.fromkeys(("calc", "clock", "recall", "tool_help"), "claudius.tools.look"),
-    "web.read": "claudius.tools.web",
-}
+TOOLS = dict.fromkeys(("calc", "clock", "recall", "tool_help", "web.read"), "claudius.tools.shipped")
 """Built-in tools by name; each module has `build(store, config, offered)`, which returns its tools."""
 
 ENSOULED = "claudius.claude_code.context"

@@ -161,7 +161,7 @@ def test_s37_the_words_are_taken_out_for_the_turns_record_alone() -> None:
     """`Foreign.words` is called where a failure or a call becomes the turn's record, and where the owner asks for it."""
     found = {path for path, tree in modules() for _, name in calls(tree) if name.endswith("said.words")}
 
-    assert found == {"failure.py", "runtime/hands.py", "reports/tool_servers.py"}
+    assert found == {"failure.py", "runtime/hands.py", "reports/tools.py"}
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from claudius.runtime.forgetting import Forgetting
 from claudius.runtime.receipts import told
 from claudius.testing.alive import Alive, alive
 from claudius.tool import Tool
-from claudius.tools.look import build
+from claudius.tools.shipped import build
 from driven import reply
 
 ANA = "rehearsal:t:ana"

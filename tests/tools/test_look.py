@@ -6,7 +6,7 @@ import pytest
 
 from claudius.errors import ToolFailed
 from claudius.tool import ToolCall, ToolClass
-from claudius.tools.look import calc, time_in
+from claudius.tools.shipped import calc, time_in
 
 NOON = datetime(2026, 11, 26, 12, 0, tzinfo=UTC)
 CALL = ToolCall(

@@ -19,7 +19,7 @@ from claudius.memory.sqlite import SqliteStore
 from claudius.tool import ToolCall, ToolClass
 from claudius.tools import page as tool
 from claudius.tools.page import checked, inside, page_text
-from claudius.tools.web import build
+from claudius.tools.shipped import build
 
 HOST = "127.0.0.1"
 CALL = ToolCall(
@@ -55,7 +55,7 @@ async def site(**pages: Any) -> AsyncIterator[tuple[str, list[str]]]:
 async def read(url: str, *hosts: str, start: int = 0, chars: int = 16_000) -> str:
     """Read a page with these hosts allowed."""
     settings = ToolsSettings(web=ToolWebSettings(hosts=hosts), result_chars=chars)
-    (reader,) = build(SqliteStore(Path()), lambda: Config(tools=settings), tuple)
+    *_, reader = build(SqliteStore(Path()), lambda: Config(tools=settings), tuple)
     return await reader.run({"url": url, "from": start}, CALL)
 
 

@@ -16,7 +16,7 @@ from claudius.config.schema import ToolServerSettings
 from claudius.errors import EXIT_FAILED, ToolFailed, UsageProblem
 from claudius.home import Home
 from claudius.memory.records import Records
-from claudius.reports import tool_calls, tool_servers
+from claudius.reports import tools as reports
 from claudius.reports.opened import read
 from claudius.tool import ToolClass
 from claudius.tools.mcp import Listed
@@ -50,14 +50,14 @@ def pending(*, as_json: bool) -> None:
 )
 def allow(call: str, scope: str) -> None:
     """Allow what waits; the soul does it, and says what came of it."""
-    click.echo(safe(tool_calls.decide(Home.of(os.environ), call, "allow" if scope == "once" else scope)))
+    click.echo(safe(reports.decide(Home.of(os.environ), call, "allow" if scope == "once" else scope)))
 
 
 @tools.command()
 @click.argument("call", metavar="ID")
 def deny(call: str) -> None:
     """Forbid what waits."""
-    click.echo(safe(tool_calls.decide(Home.of(os.environ), call, "deny")))
+    click.echo(safe(reports.decide(Home.of(os.environ), call, "deny")))
 
 
 @tools.command()
@@ -74,7 +74,7 @@ def calls(most: int, *, as_json: bool) -> None:
 @json_option
 def show(call: str, *, as_json: bool) -> None:
     """Show one use of a tool: its arguments, who allowed it, what came of it."""
-    document = tool_calls.call(Home.of(os.environ), call)
+    document = reports.call(Home.of(os.environ), call)
     lines = [f"{name}: {safe(_plain(value))}" for name, value in document.items() if value not in (None, "", ())]
     print_result(document, lines, as_json=as_json)
 
@@ -96,7 +96,7 @@ def grants(*, as_json: bool) -> None:
 @click.argument("grant", type=int, metavar="ID")
 def revoke(grant: int) -> None:
     """End a remembered consent: it asks again."""
-    tool_calls.revoke(Home.of(os.environ), grant)
+    reports.revoke(Home.of(os.environ), grant)
     click.echo(f"revoked: {grant}")
 
 
@@ -117,7 +117,7 @@ def _plain(value: Any) -> str:
 @json_option
 def list_(*, as_json: bool) -> None:
     """List every tool: what it may do, where it is offered, and whether it can be used now."""
-    rows = tool_servers.offered(Home.of(os.environ))
+    rows = reports.offered(Home.of(os.environ))
     shown = [
         [one["tool"], one["class"], one["from"], ", ".join(one["where"]) or "everywhere", one["off"] or one["purpose"]]
         for one in rows
@@ -148,8 +148,8 @@ def add(name: str, allow: tuple[str, ...], *, again: bool, as_json: bool, **give
     """  # noqa: D301 - click's mark of a paragraph that is not wrapped
     home = Home.of(os.environ)
     server = ToolServerSettings(**given)
-    loaded = tool_servers.begin(home, name, server, again=again)
-    [seen] = tool_servers.look(home, loaded, [name], {"patience_s": tool_servers.FIRST_S})
+    loaded = reports.begin(home, name, server, again=again)
+    [seen] = reports.look(home, loaded, [name], {"patience_s": reports.FIRST_S})
     if seen.error:
         raise ToolFailed(name, seen.error)
     for one in seen.listed.bad:
@@ -159,7 +159,7 @@ def add(name: str, allow: tuple[str, ...], *, again: bool, as_json: bool, **give
     classes = _given(allow, seen.listed) if allow or not sys.stdin.isatty() else _asked(seen.listed.tools)
     if missing := sorted({*server.mine} - {one.name for one in seen.listed.tools}):
         raise UsageProblem(f"{name} has no tool {missing[0]!r}")
-    rows = tool_servers.agree(home, name, server, seen.listed.tools, classes)
+    rows = reports.agree(home, name, server, seen.listed.tools, classes)
     lines = [f"{one['tool']}: {one['class'] or 'not offered'}" for one in rows]
     lines.append("in force at the next turn; `claudius tools` lists every tool")
     print_result(rows, map(safe, lines), as_json=as_json)
@@ -197,7 +197,7 @@ def _asked(tools: Sequence[Definition]) -> dict[str, ToolClass]:
 @click.argument("name")
 def remove(name: str) -> None:
     """Forget a server, and what was agreed to of its tools."""
-    tool_servers.remove(Home.of(os.environ), name)
+    reports.remove(Home.of(os.environ), name)
     click.echo(f"{name} is forgotten")
 
 
@@ -206,7 +206,7 @@ def remove(name: str) -> None:
 @json_option
 def check(name: str | None, *, as_json: bool) -> int:
     """Start a server, or all of them, and compare what it offers with what was agreed to."""
-    rows = tool_servers.check(Home.of(os.environ), name)
+    rows = reports.check(Home.of(os.environ), name)
     lines = []
     for one in rows:
         found = one["detail"] or f"as agreed, {len(one['tools'])} tools"

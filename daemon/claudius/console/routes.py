@@ -33,8 +33,7 @@ from claudius.reports import (
     replaying,
     soul,
     status,
-    tool_calls,
-    tool_servers,
+    tools,
 )
 from claudius.reports.opened import read
 from claudius.reports.plain import encode
@@ -144,7 +143,7 @@ READS: Mapping[str, Read] = {
     "/api/daimons": lambda home, _: clock.daimons(home, datetime.now(UTC)),
     "/api/settings": lambda home, _: mind.settings(home),
     "/api/models": lambda home, _: mind.model_rows(home),
-    "/api/tools": lambda home, _: tool_servers.offered(home),
+    "/api/tools": lambda home, _: tools.offered(home),
     "/api/tools/pending": lambda home, _: read(home, Records.calls_waiting),
     "/api/tools/calls": lambda home, query: read(home, lambda kept: kept.calls(_few(query, 20))),
     "/api/tools/grants": lambda home, _: read(home, lambda kept: kept.grants(datetime.now(UTC))),
@@ -284,7 +283,7 @@ class Routes:
         call, verb = request.match_info["id"], str((await body(request)).get("verb"))
         if verb not in ("allow", "talk", "deny"):
             raise Refusal(400, "usage", f"{verb!r} decides nothing", "allow, talk or deny")
-        said = await asyncio.to_thread(tool_calls.decide, self._home, call, verb)
+        said = await asyncio.to_thread(tools.decide, self._home, call, verb)
         return document({"id": call, "said": said})
 
     async def _set(self, request: web.Request) -> web.Response:

@@ -335,9 +335,9 @@ def _voice(home: Home) -> Iterator[Check]:
 
 def _tools(home: Home, *, live: bool = False) -> Iterator[Check]:
     if load(home, os.environ).config.tools.servers:
-        from claudius.reports import tool_servers
+        from claudius.reports import tools
 
-        yield from tool_servers.doctor(home, live=live)
+        yield from tools.doctor(home, live=live)
 
 
 def _tools_live(home: Home) -> Iterator[Check]:

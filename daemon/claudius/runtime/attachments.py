@@ -6,7 +6,7 @@ import asyncio
 import io
 import logging
 import warnings
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from email.message import Message
 from importlib.util import find_spec
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from claudius.config.load import Loaded
 from claudius.errors import DeliveryError
 from claudius.foreign import unquoted
 from claudius.perception import MessageExtra, Perception
@@ -21,8 +22,6 @@ from claudius.prompt import datamark, valid
 from claudius.provider import Image
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.documents import document_kind, document_text
-from claudius.runtime.transcription import MOST_BYTES as LONGEST_RECORDING
-from claudius.runtime.transcription import Transcribe
 from claudius.shown import ReadFile
 
 log = logging.getLogger(__name__)
@@ -43,6 +42,12 @@ CODE = "video/mp2t"
 """By their ending, files of TypeScript are taken for films."""
 HEADS = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF87a": "image/gif", b"GIF89a": "image/gif"}
 MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+LISTEN_S = 60.0
+LONGEST_RECORDING = 25_000_000
+"""The most that such servers take."""
+TRANSCRIPTION_KEY = "CLAUDIUS_TRANSCRIPTION_API_KEY"
+Transcribe = Callable[[bytes, str, str], Awaitable[str]]
+"""Returns the words of a recording, of which it is given the bytes, the name and the media type. Raises: ValueError."""
 
 
 class _Reading(Struct):
@@ -257,3 +262,32 @@ def picture(content: bytes) -> Image:
         if written.tell() <= PICTURE_BYTES:
             return Image("image/jpeg", written.getvalue())
     raise ValueError("too large, however it is written")
+
+
+def transcriber(loaded: Callable[[], Loaded]) -> Transcribe:
+    """Return what has recordings written down by the server that the settings, as they then are, name.
+
+    Source: platform.openai.com/docs/api-reference/audio/createTranscription.
+    """
+
+    async def written(content: bytes, name: str, kind: str) -> str:
+        import httpx  # noqa: PLC0415 - only where somebody speaks
+
+        settings, key = loaded().config.transcription, loaded().secrets.get(TRANSCRIPTION_KEY)
+        headers = {"Authorization": f"Bearer {key.reveal()}"} if key else {}
+        asked = {"model": settings.model, "response_format": "json"}
+        asked |= {"language": settings.language} if settings.language else {}
+        url = f"{settings.base_url.rstrip('/')}/audio/transcriptions"
+        try:
+            async with httpx.AsyncClient(timeout=LISTEN_S, follow_redirects=False) as client:
+                answer = await client.post(url, headers=headers, data=asked, files={"file": (name, content, kind)})
+            answer.raise_for_status()
+            text = answer.json()["text"]
+        except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
+            log.warning("a recording was not written down", extra={"error": type(error).__name__})
+            raise ValueError("it could not be listened to: the transcription server gave no words") from None
+        if not isinstance(text, str) or not text.strip():
+            raise ValueError("nothing was heard in it")
+        return text.strip()
+
+    return written

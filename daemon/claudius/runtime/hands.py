@@ -138,24 +138,21 @@ class ToolRunner:
         began_s = monotonic()
         show_tool(self._mind.hooks, call, self._mind.clock())
         while True:
-            ended, is_renewed = await self._run(call, tool), False
+            ended = await self._run(call, tool)
             try:
                 if ended.state is CallState.APPROVED:
                     call, is_renewed = await store.calls.again(call, self._mind.clock())
-                if not is_renewed:
-                    state = CallState.UNKNOWN if ended.state is CallState.APPROVED else ended.state
-                    ended = replace(ended, state=state)
-                    is_heard = ended.reason != STOPPED
-                    is_kept = await store.calls.end(ended, self._mind.clock(), is_heard=is_heard)
+                    if is_renewed:
+                        continue
+                    ended = replace(ended, state=CallState.UNKNOWN)
+                is_kept = await store.calls.end(ended, self._mind.clock(), is_heard=ended.reason != STOPPED)
             except StaleTurn:
-                is_kept, is_renewed = False, False
-            if is_renewed:
-                continue
-            if not is_kept:
+                is_kept = False
+            if is_kept:
+                show_tool(self._mind.hooks, ended, self._mind.clock(), began_s)
+            else:
                 facts = {"call": call.id, "state": ended.state, "chars": len(ended.result)}
                 log.warning("a call's end came too late: another process has judged it", extra=facts)
-            else:
-                show_tool(self._mind.hooks, ended, self._mind.clock(), began_s)
             return ended
 
     async def _run(self, call: ToolCall, tool: Tool) -> ToolCall:

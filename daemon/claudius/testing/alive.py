@@ -20,12 +20,12 @@ from claudius.memory.sqlite import SqliteStore
 from claudius.memory.store import Store
 from claudius.provider import Provider, Slot
 from claudius.runtime.adapter import Adapter
+from claudius.runtime.attachments import transcriber
 from claudius.runtime.background_services import BackgroundServices, SecondMind
 from claudius.runtime.hands import IdleHands
 from claudius.runtime.life import HomeLock
 from claudius.runtime.process_resources import Clock, Disk, ProcessResources, running_s
 from claudius.runtime.server import Server
-from claudius.runtime.transcription import transcriber
 from claudius.soul import SoulSource
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from claudius.tool import Tool

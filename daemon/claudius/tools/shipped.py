@@ -1,4 +1,4 @@
-"""The tools that only look: the clock, arithmetic, what was said before, and the whole definition of another tool."""
+"""The tools that ship: the clock, arithmetic, what was said before, a tool's definition, and web pages."""
 
 from __future__ import annotations
 
@@ -62,12 +62,36 @@ def build(store: Store, config: Callable[[], Config], offered: Callable[[], Sequ
         properties = {name: one for name, one in found.schema.get("properties", {}).items() if name != found.key_arg}
         return f"{found.purpose}\n{json.dumps({**found.schema, 'properties': properties}, ensure_ascii=False)}"
 
+    async def read(args: JSON, _: ToolCall) -> str:
+        """Return a page as text. Raises: ToolRefused before anything was sent, ToolFailed."""
+        from claudius.tools import page  # noqa: PLC0415 - aiohttp: 11 MiB that a home without it never holds
+
+        return await page.read(str(args["url"]), config().tools, int(args.get("from") or 0))
+
     return (
         _look("calc", "Work out arithmetic.", calc, "expression"),
         _look("clock", "Tell date and time in an IANA zone.", clock, "zone?"),
         _look("recall", "Search what was said before.", recall, "words"),
         _look("tool_help", "Show a tool's whole definition.", tool_help, "name"),
+        Tool(
+            name="web.read",
+            purpose="Read a web page as text, from a character on.",
+            cls=ToolClass.READ,
+            schema=_PAGE,
+            run=read,
+        ),
     )
+
+
+_PAGE: JSON = {
+    "type": "object",
+    "properties": {
+        "url": {"type": "string", "description": "the whole address, https://…"},
+        "from": {"type": "integer", "description": "the character to begin at; default 0"},
+    },
+    "required": ["url"],
+    "additionalProperties": False,
+}
 
 
 def _look(name: str, purpose: str, run: Runner, arg: str) -> Tool:

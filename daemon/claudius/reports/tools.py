@@ -1,4 +1,4 @@
-"""Servers of tools as their owner sees them: what each offers, what was agreed to, what differs; and the agreement."""
+"""Tools as their owner sees them: what their servers offer, what was agreed to, what differs; calls and decisions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from claudius.home import Home
 from claudius.memory.pins import Pin
 from claudius.reports.network_checks import Check
 from claudius.reports.opened import edit, noted, records
-from claudius.reports.session import ask
+from claudius.reports.session import ask, wake_and_ask
 from claudius.tool import JSON, Tool, ToolCall, ToolClass
 from claudius.tools.mcp import Listed, McpHands, spec, tool_of
 from claudius.tools.pins import SERVER, Definition, differences
@@ -231,3 +231,28 @@ def remove(home: Home, name: str) -> None:
     noted(home, "tool_remove", name)
     write_table(home, f"tools.servers.{name}", None)
     edit(home, lambda store: store.pins.replace(name, []))
+
+
+CALL_S = 120.0
+"""How long a command lets what it has allowed go on, where no daemon runs that would do it."""
+
+
+def call(home: Home, name: str) -> Mapping[str, Any]:
+    """Return one call with its result. Raises: UsageProblem if there is none."""
+    with records(home) as kept:
+        found = kept.call(name)
+    if found is None:
+        raise UsageProblem(f"there is no call {name}: `claudius tools calls` lists the last ones")
+    return found
+
+
+def decide(home: Home, name: str, verb: str) -> str:
+    """Decide a call by the owner's word, through the soul that runs or in this process. Raises: ClaudiusError."""
+    return str(asyncio.run(wake_and_ask(home, "tool", grace_s=CALL_S, id=name, verb=verb))["said"])
+
+
+def revoke(home: Home, grant: int) -> None:
+    """End a remembered consent. Raises: UsageProblem if none of this number is in force."""
+    noted(home, "tool_revoke", str(grant))
+    if not edit(home, lambda store: store.calls.revoke(grant, datetime.now(UTC))):
+        raise UsageProblem(f"there is no consent {grant} in force: `claudius tools grants` lists them")
