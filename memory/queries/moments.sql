@@ -34,7 +34,8 @@ CROSS JOIN moment_stem s WHERE s.term >= q.value AND s.term < q.value || char(11
 
 -- name: moment_places
 -- scans: the postings of the terms searched for, a bounded number
-SELECT q.value AS term, (SELECT group_concat(CAST(p.doc AS TEXT), ',') FROM moment_place p WHERE p.term = q.value) AS ids
+SELECT q.value AS term,
+    (SELECT group_concat(i.rowid) FROM moment_index i WHERE i.moment_index MATCH '"' || q.value || '"') AS ids
 FROM json_each(:terms) q;
 
 -- name: moment_places_all
