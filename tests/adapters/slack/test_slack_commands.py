@@ -244,7 +244,7 @@ async def test_only_an_owner_brings_the_soul_into_a_channel_and_anybody_sends_it
 
     assert "owner" in told[0]
     assert told[3].startswith(told[2])
-    assert "slack:T1:U9" in told[3]
+    assert "So said Oz, on" in told[3]
     assert "nothing here yet" in told[3]
     assert len(silent) == 1
     assert silent[0].startswith("I listen in this channel")

@@ -113,8 +113,8 @@ def _swapped(text: str, words: Mapping[str, str]) -> str:
 
 
 def is_question(message: str) -> bool:
-    """Return whether a message ends in a question mark of any script. Pure."""
-    return message.rstrip(_EDGES).endswith(("?", "？", "؟"))
+    """Return whether a message, before the files it names, ends in a question mark of any script. Pure."""
+    return message.partition("📎")[0].rstrip().rstrip(_EDGES).endswith(("?", "？", "؟"))
 
 
 def sentences(message: str) -> list[str]:

@@ -50,7 +50,7 @@ class Commands:
         """Answer through `adapters`; what is to be said aloud is said in `lanes`."""
         self._mind, self._adapters, self._members = mind, adapters, lanes.members
         self._refusal = partial(only_an_owner, mind, adapters)
-        about, places = About(mind, forgetting), PlaceCommands(mind, modes, lanes.wake, self._lacks, self._refusal)
+        about, places = About(mind, forgetting), PlaceCommands(mind, modes, lanes.wake, adapters)
         linking, self._forgetting = Linking(mind, self.tell), forgetting
         self.consents = Consents(mind, adapters, lanes)
         self._words: dict[str, Callable[[Perception, str], Awaitable[str]]] = {
@@ -89,10 +89,6 @@ class Commands:
     def busy(self) -> int:
         """How many people are told something just now."""
         return len(self._beside)
-
-    async def _lacks(self, conversation: str) -> str:
-        adapter = self._adapters.get(Place.of(conversation).network)
-        return await adapter.lacks(conversation) if adapter else ""
 
     def tell(self, perception: Perception, text: str, given: Callable[[], None] | None = None) -> None:
         """Send a line to one person, in the background.

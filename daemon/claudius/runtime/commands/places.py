@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import Literal
 
@@ -57,24 +57,14 @@ KOTHAR_WORDS: dict[str, str] = {
 }
 
 
-Lacks = Callable[[str], Awaitable[str]]
-"""Returns what keeps a network from hearing a conversation; empty = nothing."""
-
-
 class PlaceCommands:
     """Commands about channels and threads."""
 
     def __init__(
-        self,
-        mind: Mind,
-        modes: ChannelModes,
-        wake: Callable[[str], None],
-        lacks: Lacks,
-        refusal: Callable[[], Awaitable[str]],
+        self, mind: Mind, modes: ChannelModes, wake: Callable[[str], None], adapters: Mapping[str, Adapter]
     ) -> None:
-        """Change them in `modes`; `wake` has a conversation check for what waits. `refusal` is of who is no owner."""
-        self._mind, self._modes, self._wake, self._lacks = mind, modes, wake, lacks
-        self._refusal = refusal
+        """Change them in `modes`; `wake` has a conversation check for what waits."""
+        self._mind, self._modes, self._wake, self._adapters = mind, modes, wake, adapters
 
     async def ensoul(self, perception: Perception, wish: str) -> str:
         """Show or set how the soul takes part in the channel where the command is given."""
@@ -88,7 +78,7 @@ class PlaceCommands:
         config = self._mind.config()
         may_bring = is_owner(perception, config) or perception.person in config.ensoul.who
         if wish != "off" and not direct and not may_bring:
-            return await self._refusal()
+            return await only_an_owner(self._mind, self._adapters)
         mode: Mode = "on" if wish == "on" else "off" if wish == "off" else "listen"
         if not direct:
             await note(self._mind, perception, "ensoul", f"{mode} {place}")
@@ -99,7 +89,8 @@ class PlaceCommands:
 
     async def _but(self, where: str) -> str:
         """Return what keeps us from hearing a channel, as a sentence; empty = nothing."""
-        lacking = await self._lacks(where)
+        adapter = self._adapters.get(Place.of(where).network)
+        lacking = await adapter.lacks(where) if adapter else ""
         return f" But as it stands I hear nothing here: {lacking}." if lacking else ""
 
     async def _announce(self, place: str, mode: Mode, perception: Perception) -> None:
@@ -125,7 +116,8 @@ class PlaceCommands:
         mode, config = self._modes.mode(place), self._mind.config()
         told = [(DIRECT if direct else WORDS)[mode] + ("" if direct else await self._but(f"{place}:"))]
         if said := self._modes.said_by(place):
-            told.append(f"So said {said[0]}, on {said[1]:%Y-%m-%d at %H:%M} UTC.")
+            name = await shown_name(self._adapters.get(said[0].partition(":")[0]), said[0])
+            told.append(f"So said {name or 'somebody'}, on {said[1]:%Y-%m-%d at %H:%M} UTC.")
         if config.kothar.is_on:
             where = given_in(perception)
             told.append(KOTHAR_WORDS[self._mind.store.whispers.mode_of(KOTHAR, where, config.kothar.mode)])
@@ -159,6 +151,7 @@ class PlaceCommands:
 
 NOT_THEIRS = "An owner is muted by owners alone, and nobody ends their own silence."
 NOT_HERE = "That code is void now, because others could read it here. Make a new one, and say it to me directly."
+NO_OWNER = ", and I have none yet: `claudius onboard`, where I run, makes one"
 NOT_GOOD = "That code is not good. `claudius onboard` makes a new one, for an hour."
 PAUSED = "I pause: I hear everything and keep it, and answer it when you say: resume."
 RESUMED = "I go on, with what waited."
@@ -174,7 +167,7 @@ async def only_an_owner(mind: Mind, adapters: Mapping[str, Adapter], who: str = 
     names: dict[str, None] = {}
     for owner in mind.config().owners:
         names[await shown_name(adapters.get(owner.partition(":")[0]), owner)] = None
-    named = f": {', '.join(filter(None, names))}" if any(names) else ""
+    named = f": {', '.join(filter(None, names))}" if any(names) else "" if names else NO_OWNER
     return f"Only {who} can have that of me{named}."
 
 
