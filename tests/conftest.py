@@ -22,6 +22,7 @@ os.environ["PYTHONPATH"] = str(Path(__file__).parent)  # child processes of a te
 
 if TYPE_CHECKING:
     from both import Side
+    from driven import Machine
 
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]}
 settings.register_profile("push", max_examples=60, **_COMMON)
@@ -82,6 +83,14 @@ def home(tmp_path: Path) -> Home:
     made = Home(tmp_path / "home")
     made.create()
     return made
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    """Return a machine on which nothing was done yet."""
+    from driven import Machine  # noqa: PLC0415 - most tests run no command
+
+    return Machine(tmp_path)
 
 
 @pytest.fixture(scope="session")

@@ -67,12 +67,7 @@ def status(code: int, message: str = "", **more: Any) -> dict[str, Any]:
 
 CASES: Mapping[str, Case] = {
     "dead server": Case("127.0.0.1:9/v1 cannot be reached", "start that server", "unreachable", base_url=DEAD + "/v1"),
-    "wrong path": Case(
-        "there is no {server}/elsewhere/chat/completions",
-        "correct openai.base_url",
-        "bad_request",
-        base_url="{server}/elsewhere",
-    ),
+    "wrong path": Case("there is no {server}/elsewhere/chat/completions", "correct openai.base_url", "bad_request", base_url="{server}/elsewhere"),
     "wrong model": Case("the model was not found", f"set openai.model to one that this server has: {MODEL}", "bad_request", model="nobody", said="'nobody' not found"),
     "401": Case("HTTP 401 Unauthorized", "CLAUDIUS_OPENAI_API_KEY", "auth_failed", status(401, "Incorrect API key"), said="Incorrect API key"),
     "403": Case("HTTP 403 Forbidden", "CLAUDIUS_OPENAI_API_KEY", "auth_failed", status(403, "not for you"), said="not for you"),

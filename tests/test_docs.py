@@ -237,9 +237,8 @@ def test_the_list_of_attacks_is_the_list_of_tests() -> None:
     assert named == made
 
 
-def test_the_picture_is_true(tmp_path: Path) -> None:
+def test_the_picture_is_true(machine: Machine) -> None:
     """The replies in docs/conversation.svg are those that the rehearsal provider gives in an empty home."""
-    machine = Machine(tmp_path)
     picture = html.unescape(_text("docs/conversation.svg"))
     lines = re.findall(r'<text class="(\w+)"[^>]*>(?:you › )?(.*?) *(?:<tspan.*)?</text>', picture)
 
@@ -275,9 +274,8 @@ def test_the_picture_of_a_turn_is_true(tmp_path: Path) -> None:
                 assert " ".join(text.split()) in shown, f"{text!r} is not in: {shown}"
 
 
-def test_what_was_learned_in_the_picture_is_never_quoted_as_what_was_said(tmp_path: Path) -> None:
+def test_what_was_learned_in_the_picture_is_never_quoted_as_what_was_said(machine: Machine) -> None:
     """Facts recalled from another conversation are not presented as what the speaker said in this one."""
-    machine = Machine(tmp_path)
     for words in ("Hello. My name is Ada.", "I work on a footbridge in Porto."):
         machine.ok("chat", "--once", words)
 
@@ -290,12 +288,11 @@ def test_what_was_learned_in_the_picture_is_never_quoted_as_what_was_said(tmp_pa
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_examples_run(name: str, tmp_path: Path) -> None:
+def test_examples_run(name: str, machine: Machine) -> None:
     """Each `console` block is run, in order, in one empty home without a model; its output must match what is shown.
 
     `…` in the shown lines stands for anything. A command must succeed unless `|| true` says that it need not.
     """
-    machine = Machine(tmp_path)
     try:
         for command, shown in _typed(_text(name)):
             ran = machine.run("-euo", "pipefail", "-c", command, command="bash")

@@ -133,11 +133,7 @@ STORED: list[tuple[Kind, dict[str, Any], Extra]] = [
         ReactionExtra(emoji="👍", is_on=False, receipt="r", turn="t", is_removed=True),
     ),
     (Kind.LEAVE, {"ourselves": True}, MoveExtra(is_our_own=True)),
-    (
-        Kind.COMMAND,
-        {"where": "slack:T1:ops:", "is_public": False},
-        CommandExtra(where="slack:T1:ops:", is_public=False),
-    ),
+    (Kind.COMMAND, {"where": "slack:T1:ops:", "is_public": False}, CommandExtra(where="slack:T1:ops:", is_public=False)),
     (Kind.SILENCE, {"process": "proactive"}, InternalExtra(process="proactive")),
     (Kind.TICK, {"due_at": "2026", "job": "expiry"}, TickExtra(job="expiry", due_at="2026")),
     (
@@ -156,7 +152,7 @@ STORED: list[tuple[Kind, dict[str, Any], Extra]] = [
         ),
     ),
     (Kind.DIRECTIVE, {"says": "Here I am.", "asked_by": ANA}, DirectiveExtra(says="Here I am.", asked_by=ANA)),
-]
+]  # fmt: skip
 """Payloads of each kind as they were always written, and the values that are read from them."""
 
 

@@ -148,16 +148,13 @@ class TestHotReload:
         assert not [name for name in source(ours).current().files if name.startswith("dossiers/")]
 
 
-class TestTolerance:
-    """What an editor may do to a file without hurting it."""
+def test_dollars_need_no_care_in_prose(ours: Path) -> None:
+    """Only templates have placeholders; a personality or dossier may contain `$5`."""
+    write(ours / "dossiers/prices.md", "It costs $5, or $verbs.")
+    watched = source(ours)
 
-    def test_dollars_need_no_care_in_prose(self, ours: Path) -> None:
-        """Only templates have placeholders; a personality or dossier may contain `$5`."""
-        write(ours / "dossiers/prices.md", "It costs $5, or $verbs.")
-        watched = source(ours)
-
-        assert watched.current().text("dossiers/prices.md") == "It costs $5, or $verbs."
-        assert watched.problems == ()
+    assert watched.current().text("dossiers/prices.md") == "It costs $5, or $verbs."
+    assert watched.problems == ()
 
 
 THOUGHT, TAG = "steps/internal_monologue.md", b'+++\ntag = "internal_monologue"\n'
@@ -174,16 +171,8 @@ BROKEN = [
     pytest.param(THOUGHT, TAG + b'verb = ["thought"]\n+++\nThink.', 1, "unknown field `verb`", id="unknown key"),
     pytest.param(THOUGHT, TAG + b'value = "number"\n+++\nThink.', 1, "'number'", id="unknown value"),
     pytest.param(THOUGHT, TAG + b'verbs = "thought"\n+++\nThink.', 1, "verbs", id="verbs that are no list"),
-    pytest.param(
-        THOUGHT,
-        TAG + b'verbs = ["thought"]\ndefault_verb = "said"\n+++\nThink.',
-        1,
-        "default_verb 'said'",
-        id="default outside the verbs",
-    ),
-    pytest.param(
-        THOUGHT, TAG + b"+++\nThink.\n\nFor $cost.", 6, "$cost is not a placeholder", id="unknown placeholder"
-    ),
+    pytest.param(THOUGHT, TAG + b'verbs = ["thought"]\ndefault_verb = "said"\n+++\nThink.', 1, "default_verb 'said'", id="default outside the verbs"),
+    pytest.param(THOUGHT, TAG + b"+++\nThink.\n\nFor $cost.", 6, "$cost is not a placeholder", id="unknown placeholder"),
     pytest.param(THOUGHT, TAG + b"+++\nThink for 5$.", 4, "a lone $", id="lone dollar"),
     pytest.param(
         "steps/external_dialogue.md",
@@ -194,45 +183,30 @@ BROKEN = [
     ),
     pytest.param("summary.md", b"Sum it up.", 0, "$chars is missing", id="missing placeholder"),
     pytest.param("tail.md", b'+++\norder = "Write $steps."\n+++\nNow.', 1, "if_true", id="tail without its words"),
-]
+]  # fmt: skip
 
 
 class TestBrokenFiles:
     """A broken edit causes a warning; the soul stays complete."""
 
     @pytest.mark.parametrize(("name", "data", "line", "detail"), BROKEN)
-    def test_the_shipped_file_stands_in_at_the_start(
-        self, ours: Path, name: str, data: bytes, line: int, detail: str
-    ) -> None:
-        """At the first read a broken file is reported, and the shipped file of its name is in force (R20)."""
+    def test_a_good_version_stays_in_force(self, ours: Path, name: str, data: bytes, line: int, detail: str) -> None:
+        """R20: a broken file is reported; the owner's last good version is in force, else the shipped one."""
         write(ours / name, data)
         watched = source(ours)
-
-        text = watched.current()
-
-        assert text.files[name].source == shipped("soul") / name
-        [problem] = watched.problems
-        assert (problem.file, problem.line) == (str(ours / name), line)
-        assert detail in problem.detail
-        assert problem.fix
-        assert "\n" not in problem.message
-
-    @pytest.mark.parametrize(("name", "data", "line", "detail"), BROKEN)
-    def test_the_last_good_version_stays_in_force(
-        self, ours: Path, name: str, data: bytes, line: int, detail: str
-    ) -> None:
-        """If a file breaks while in use, the owner's last good version stays in force, not the shipped one (R20)."""
-        good = (shipped("soul") / name).read_text("utf-8") + "\nThe owner's own line."
-        write(ours / name, good)
-        watched = source(ours)
+        begun, [problem] = watched.current(), watched.problems
+        write(ours / name, (shipped("soul") / name).read_text("utf-8") + "\nThe owner's own line.")
         before = watched.current()
-
         write(ours / name, data)
         after = watched.current()
 
+        assert begun.files[name].source == shipped("soul") / name
+        assert (problem.file, problem.line, detail in problem.detail) == (str(ours / name), line, True)
+        assert problem.fix
+        assert "\n" not in problem.message
         assert after is before
         assert after.text(name).endswith("The owner's own line.")
-        assert [(problem.line, detail in problem.detail) for problem in watched.problems] == [(line, True)]
+        assert [one.message for one in watched.problems] == [problem.message]
 
     @pytest.mark.parametrize("key", ["order", "if_true", "now", "since"])
     def test_a_sentence_that_nothing_can_fill_is_found_at_once(self, ours: Path, key: str) -> None:
@@ -260,22 +234,18 @@ class TestBrokenFiles:
         assert was_told
         assert watched.problems == ()
 
-    def test_a_needed_file_without_any_version_is_an_error(self, ours: Path, tmp_path: Path) -> None:
-        """If even the shipped file is missing, no turn can be thought, and the error names the file."""
+    @pytest.mark.parametrize(("data", "told"), [(None, r"soul\.md: is missing"), (b"\xff", "0xff")])
+    def test_a_needed_file_without_a_good_version_is_an_error(
+        self, ours: Path, tmp_path: Path, data: bytes | None, told: str
+    ) -> None:
+        """If even the shipped file is missing or broken, no turn can be thought: the error names file and fault."""
         theirs = tmp_path / "shipped"
         shutil.copytree(shipped("soul"), theirs)
-        (theirs / "steps/internal_monologue.md").unlink()
+        (theirs / "soul.md").unlink()
+        if data is not None:
+            (theirs / "soul.md").write_bytes(data)
 
-        with pytest.raises(BadSoul, match=r"internal_monologue\.md: is missing"):
-            source(ours, theirs).current()
-
-    def test_a_broken_shipped_file_is_named_with_its_fault(self, ours: Path, tmp_path: Path) -> None:
-        """The error about a needed file states the file's own fault, not only that it is missing."""
-        theirs = tmp_path / "shipped"
-        shutil.copytree(shipped("soul"), theirs)
-        (theirs / "soul.md").write_bytes(b"\xff")
-
-        with pytest.raises(BadSoul, match="0xff"):
+        with pytest.raises(BadSoul, match=told):
             source(ours, theirs).current()
 
 
@@ -313,18 +283,15 @@ class TestCheck:
         assert problem.file == str(ours / "dossiers/b.md")
 
 
-class TestDossiers:
-    """Reference texts within a size budget."""
+def test_dossiers_come_in_name_order_while_they_fit(ours: Path) -> None:
+    """One that is too long is left out, and a later one may still fit."""
+    for name, size in (("c", 40), ("a", 40), ("b", 4000)):
+        write(ours / f"dossiers/{name}.md", "x" * size)
 
-    def test_they_come_in_name_order_while_they_fit(self, ours: Path) -> None:
-        """Dossiers are taken in name order; one that is too long is left out, and a later one may still fit."""
-        for name, size in (("c", 40), ("a", 40), ("b", 4000)):
-            write(ours / f"dossiers/{name}.md", "x" * size)
+    included, left_out = dossiers(source(ours).current(), 25)
 
-        included, left_out = dossiers(source(ours).current(), 25)
-
-        assert [file.name for file in included] == ["dossiers/a.md", "dossiers/c.md"]
-        assert [file.name for file in left_out] == ["dossiers/b.md"]
+    assert [file.name for file in included] == ["dossiers/a.md", "dossiers/c.md"]
+    assert [file.name for file in left_out] == ["dossiers/b.md"]
 
 
 class TestTheShippedSoul:
@@ -335,12 +302,9 @@ class TestTheShippedSoul:
         """Return the shipped soul."""
         return source(ours).current()
 
-    def test_the_personality_keeps_its_size(self, text: SoulText) -> None:
-        """The personality takes at most 900 tokens (characters / 4)."""
+    def test_the_texts_of_every_turn_keep_their_size(self, text: SoulText) -> None:
+        """At most 900 tokens (characters / 4): the personality, and all steps that one turn may ask for together."""
         assert tokens(personality(text)) <= 900
-
-    def test_the_step_instructions_keep_their_size(self, text: SoulText) -> None:
-        """All steps that one turn may ask for take at most 900 tokens together, verbs filled in."""
         assert sum(tokens(step.instruction) for step in text.steps.values() if not step.on_demand) <= 900
 
     def test_the_personality_has_its_four_parts(self, text: SoulText) -> None:

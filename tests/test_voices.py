@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from pathlib import Path
 
 import pytest
 
@@ -47,9 +46,8 @@ def environment(name: str, url: str) -> dict[str, str]:
         pytest.param("agent_sdk", marks=pytest.mark.slow),
     ],
 )
-async def test_a_conversation_through(name: str, tmp_path: Path) -> None:
+async def test_a_conversation_through(name: str, machine: Machine) -> None:
     """The third request holds both exchanges, soul and state; the user model is written, committed, shown, gated."""
-    machine = Machine(tmp_path)
     async with ModelServer([LEARNED, reply("Paint it."), STATE, reply("Wait.")]) as server:
         env = environment(name, server.url)
         said = []

@@ -203,8 +203,7 @@ async def test_what_is_said_is_written_in_the_networks_form(row: Row, home: Home
     voice = Scripted([f"<external_dialogue>{words}</external_dialogue>"])
     async with discord_side() if is_discord else slack_side() as side, side.wake(home, voice) as soul:
         await side.stage.say(DM, "show me")
-        await side.stage.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, side.stage)
         posts = [one.text for one in await side.stage.visible()]
 
     right, whole = row.right, "\n".join(posts)

@@ -45,8 +45,7 @@ async def test_the_first_direct_message_is_answered_with_what_it_can(row: Row, n
                 for place, text in says:
                     before = len(await side.stage.visible())
                     await side.stage.say(place, text, calls=place == CHANNEL)
-                    await side.stage.until_visible(before + 1)
-                    await soul.idle()
+                    await soul.until_said(before + 1, side.stage)
         said = [one.text for one in await side.stage.visible()]
 
     assert LINE.startswith("Three things I can do")
@@ -70,15 +69,13 @@ async def test_pieces_of_a_sentence_are_answered_once_and_each_can_be_deleted(si
     async with side.wake(home, voice, CLAUDIUS_RUNTIME_MERGE_WHILE_BUSY="direct") as soul:
         first = await side.stage.say(DM, "my quokka")
         await side.stage.say(DM, "which pump did we order?")
-        await side.stage.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, side.stage)
         together = lines(home)
         await side.stage.delete(DM, [first])
         await side.stage.until_told()
         await soul.idle()
         await side.stage.say(DM, "And when does it come?")
-        await side.stage.until_visible(2)
-        await soul.idle()
+        await soul.until_said(2, side.stage)
 
     assert together == ["my quokka", "which pump did we order?"]
     assert len(await side.stage.visible()) == 2
@@ -106,8 +103,7 @@ async def test_earlier_messages_of_a_thread_are_overheard_and_owed_nothing(side:
         await soul.idle()
         assert voice.requests == []
         await side.stage.say(CHANNEL, "what do you think?", thread=thread, calls=True)
-        await side.stage.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, side.stage)
         await side.stage.say(CHANNEL, "so wednesday", thread=thread, by=BEN)
         await side.stage.until_told()
     async with side.wake(home, voice, CLAUDIUS_RUNTIME_FOLLOW="mention") as soul:
@@ -150,8 +146,7 @@ async def test_a_reply_goes_with_its_message_where_the_owner_wants_it(side: Side
         message = await side.stage.say(DM, "one")
         await side.stage.say(DM, "two")
         mention = await side.stage.say(CHANNEL, "three", calls=True)
-        await side.stage.until_visible(3)
-        await soul.idle()
+        await soul.until_said(3, side.stage)
         await side.stage.delete(DM, [message])
         await side.stage.delete(CHANNEL, [mention])
         if wanted:
@@ -197,8 +192,7 @@ async def test_thanks_are_answered_with_a_reaction(side: Side, home: Home) -> No
     voice = Scripted(default="<external_dialogue>hello</external_dialogue>")
     async with side.wake(home, voice, **BY_SIGN) as soul:
         thread = await side.stage.say(CHANNEL, "please tell me what tide tables are for", calls=True)
-        await side.stage.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, side.stage)
         asked = len(voice.requests)
         direct = await side.stage.say(DM, "thanks!")
         within = await side.stage.say(CHANNEL, "thank you!", thread=thread)

@@ -176,8 +176,7 @@ async def asking(
                 here.cause = cause
                 await until(lambda: len(soul.mind.store.calls.waiting()) == 1)
                 here.id = soul.mind.store.calls.waiting()[0].id
-                await side.stage.until_visible(2)
-                await soul.idle()
+                await soul.until_said(2, side.stage)
                 if n == again:
                     yield here
 

@@ -40,8 +40,7 @@ async def test_a_text_is_read_as_a_third_partys_words_in_its_turn_alone(side: Si
         (shown,) = await side.stage.until_visible(1)
         await soul.idle()
         await side.stage.say(CHANNEL, "and now?", thread=shown.thread, calls=True)
-        await side.stage.until_visible(2)
-        await soul.idle()
+        await soul.until_said(2, side.stage)
 
     first, second = voice.requests
     assert '"kind":"file","name":"notes.txt","type":"text/plain"' in first.tail
@@ -57,12 +56,10 @@ async def test_a_picture_is_shown_to_a_model_with_vision(side: Side, home: Home)
     voice = Scripted(default=echo)
     async with side.wake(home, voice) as soul:
         await side.stage.upload(DM, "wide.png", png(4000, 200), "application/octet-stream", text="look")
-        await side.stage.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, side.stage)
         voice.sees = False
         await side.stage.upload(DM, "again.png", png(10, 10), "image/png", text="look")
-        await side.stage.until_visible(2)
-        await soul.idle()
+        await soul.until_said(2, side.stage)
 
     first, second = voice.requests
     (image,) = first.images
@@ -155,8 +152,7 @@ async def test_an_expired_discord_link_is_renewed(home: Home) -> None:
         voice = Scripted()
         async with side.wake(home, voice) as soul:
             await side.stage.upload(DM, "a.txt", b"some words", "text/plain", text="read")
-            await side.stage.until_visible(1)
-            await soul.idle()
+            await soul.until_said(1, side.stage)
 
     assert "someˆwords" in voice.requests[0].tail
 
@@ -168,7 +164,6 @@ async def test_a_file_of_slack_connect_is_asked_for_first(home: Home) -> None:
         voice = Scripted()
         async with side.wake(home, voice) as soul:
             await side.stage.world.upload("D1", "U1", "a.txt", b"some words", text="read", is_connect=True)
-            await side.stage.until_visible(1)
-            await soul.idle()
+            await soul.until_said(1, side.stage)
 
     assert "someˆwords" in voice.requests[0].tail

@@ -100,8 +100,7 @@ async def test_a_message_edited_after_its_answer_is_amended_in_memory(side: Side
         await side.stage.edit(CHANNEL, message, "two", calls=True)
         await until(soul, HEARD, [("two", 1, None)])
         await side.stage.say(CHANNEL, "and?", thread=shown.thread)
-        await side.stage.until_visible(2)
-        await soul.idle()
+        await soul.until_said(2, side.stage)
 
     assert [one.text for one in await side.stage.visible()] == ["re one", "re and?"]
     (history,) = [one.content for one in voice.requests[-1].history if '"two"' in one.content]
@@ -137,13 +136,11 @@ async def test_a_message_deleted_after_its_answer_is_forgotten(side: Side, home:
     voice = Scripted([learned], default=echo)
     async with side.wake(home, voice, CLAUDIUS_USER_MODEL_INTERVAL="1") as soul:
         message = await side.stage.say(DM, "canary")
-        await side.stage.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, side.stage)
         await side.stage.delete(DM, (message,))
         await until(soul, HEARD, [("", None, 1)])
         await side.stage.say(DM, "and?")
-        await side.stage.until_visible(2)
-        await soul.idle()
+        await soul.until_said(2, side.stage)
 
         assert len(await side.stage.visible()) == 2
         assert not [one for one in voice.requests[-1].history if '"canary"' in one.content]
@@ -154,8 +151,7 @@ async def test_the_deleted_first_message_of_a_thread_is_forgotten(side: Side, ho
     """Slack leaves a tombstone there, and reports that as a change."""
     async with side.wake(home, Scripted(default=echo)) as soul:
         message = await side.stage.say(CHANNEL, "canary", calls=True)
-        await side.stage.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, side.stage)
         await side.stage.delete(CHANNEL, (message,))
         await until(soul, HEARD, [("", None, 1)])
 
@@ -191,8 +187,7 @@ async def test_a_stop_found_by_a_sweep_gets_no_answer_of_its_own(side: Side, hom
     """It was said while no one listened: the message before it gets the apology, and the word itself no answer."""
     async with side.wake(home, Scripted(default=echo)) as soul:
         await side.stage.say(DM, "hello")
-        await side.stage.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, side.stage)
     await side.stage.say(DM, "hang", deliver=False)
     await side.stage.say(DM, "!stop", deliver=False)
     voice = Scripted(default=echo)
@@ -257,8 +252,7 @@ async def test_a_reaction_to_what_was_said_is_kept_and_undone(side: Side, home: 
             record = records.turn(turn[0])
         assert (len(voice.requests), len(await side.stage.visible())) == (1, 1)
         await side.stage.say(CHANNEL, "and?", thread=shown.thread, calls=True)
-        await side.stage.until_visible(2)
-        await soul.idle()
+        await soul.until_said(2, side.stage)
 
     assert record is not None
     assert [one["emoji"] for one in record["reactions"]] == ["👍"]

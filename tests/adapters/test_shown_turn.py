@@ -89,8 +89,7 @@ async def test_the_last_lines_are_shown_in_one_turn_and_kept_nowhere(side: Side,
         await soul.idle()
         kept = texts(home)
         await side.stage.say(CHANNEL, "thank you", thread=shown.thread, calls=True)
-        await side.stage.until_visible(2)
-        await soul.idle()
+        await soul.until_said(2, side.stage)
         why = soul.records()
         turns: list[Mapping[str, Any]] = [why.turn(turn) or {} for turn in turns_of(home)]
         again = [prompt_sha256(rebuild(one["snapshot"], why)) for one in turns]
@@ -171,8 +170,7 @@ async def test_a_post_that_was_deleted_is_not_shown(side: Side, home: Home) -> N
         await side.stage.edit(CHANNEL, changed, "at seven")
         await side.stage.until_told()
         await side.stage.say(CHANNEL, "is that right?", calls=True)
-        await side.stage.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, side.stage)
 
     assert [one["text"] for one in shown_in(voice.requests[-1])] == ["at seven"]
 
@@ -184,16 +182,14 @@ async def test_a_turn_without_anything_above_it_makes_no_call(side: Side, home: 
         await side.stage.until_told()
         before = await reads(side)
         await side.stage.say(DM, "hello")
-        await side.stage.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, side.stage)
         assert await reads(side) == before
         await side.stage.say(CHANNEL, "hello", calls=True)
         shown = (await side.stage.until_visible(2))[-1]
         await soul.idle()
         assert await reads(side) == before + 1
         await side.stage.say(CHANNEL, "and now?", thread=shown.thread)
-        await side.stage.until_visible(3)
-        await soul.idle()
+        await soul.until_said(3, side.stage)
         assert await reads(side) == before + 1
 
 
@@ -235,16 +231,13 @@ async def test_an_alerts_thread_stays_in_sight(side: Side, home: Home) -> None:
     async with side.wake(home, voice) as soul:
         thread = await side.stage.begin_thread(await alert(side, "Pump 4 stands still"))
         await side.stage.say(CHANNEL, "what does this mean?", thread=thread, calls=True)
-        await side.stage.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, side.stage)
         await side.stage.say(CHANNEL, "and since when?", thread=thread)
-        await side.stage.until_visible(2)
-        await soul.idle()
+        await soul.until_said(2, side.stage)
         await alert(side, "Pump 4 runs again", thread)
         await side.stage.until_told()
         await side.stage.say(CHANNEL, "and now?", thread=thread)
-        await side.stage.until_visible(3)
-        await soul.idle()
+        await soul.until_said(3, side.stage)
         kept = texts(home)
 
     shown = [[one["text"] for one in shown_in(request)] for request in voice.requests]
@@ -258,13 +251,11 @@ async def test_an_app_that_joins_a_thread_later_is_read(side: Side, home: Home) 
     async with side.wake(home, voice) as soul:
         thread = await side.stage.begin_thread(await side.stage.say(CHANNEL, FERRY, by=BEN))
         await side.stage.say(CHANNEL, "is that right?", thread=thread, calls=True)
-        await side.stage.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, side.stage)
         await alert(side, "The ferry is late", thread)
         await side.stage.until_told()
         await side.stage.say(CHANNEL, "what does that mean?", thread=thread)
-        await side.stage.until_visible(2)
-        await soul.idle()
+        await soul.until_said(2, side.stage)
 
     assert [one["text"] for one in shown_in(voice.requests[-1])] == ["The ferry is late"]
     assert last(voice).count(FERRY) == 1
@@ -277,8 +268,7 @@ async def test_our_own_post_above_is_shown_as_ours(side: Side, home: Home) -> No
         await side.stage.say_as_us(CHANNEL, FERRY)
         await side.stage.until_told()
         await side.stage.say(CHANNEL, "is that right?", calls=True)
-        await side.stage.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, side.stage)
 
     (shown,) = shown_in(voice.requests[-1])
     assert (shown["text"], shown["own"], "who" in shown) == (FERRY, True, False)
@@ -292,8 +282,7 @@ async def test_a_long_text_is_shown_head_and_tail(side: Side, home: Home) -> Non
             await side.stage.say(CHANNEL, f"first {n} {'x' * 1900} last {n}", by=BEN)
         await side.stage.until_told()
         await side.stage.say(CHANNEL, "is that right?", calls=True)
-        await side.stage.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, side.stage)
 
     shown = shown_in(voice.requests[-1])
     assert [one["text"].split()[1] for one in shown] == [str(n) for n in range(2, 12)]
@@ -326,18 +315,15 @@ async def test_what_was_shown_of_a_person_is_forgotten_with_them(side: Side, hom
     voice = Scripted([DEFAULT, said])
     async with side.wake(home, voice) as soul:
         await side.stage.say(CHANNEL, "hello", by=BEN, calls=True)
-        await side.stage.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, side.stage)
         await side.stage.say(CHANNEL, "I wear a zirconhat", by=BEN)
         await side.stage.until_told()
         await side.stage.say(CHANNEL, "who does?", calls=True)
-        await side.stage.until_visible(2)
-        await soul.idle()
+        await soul.until_said(2, side.stage)
         receipt = await soul.server._forgetting.forget(person, soul.mind.clock(), "owner")
         await soul.idle()
         await side.stage.say(CHANNEL, "who did?", calls=True)
-        await side.stage.until_visible(3)
-        await soul.idle()
+        await soul.until_said(3, side.stage)
         why = soul.records()
         left = [str(why.turn(turn)) for turn in turns_of(home)] + [texts(home)]
 
@@ -366,8 +352,7 @@ async def test_what_was_shown_of_a_message_goes_with_it(
             )
         else:
             await side.stage.say(CHANNEL, "who does?", calls=True)
-        await side.stage.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, side.stage)
         before = kept(home)
         if is_restarted:
             await lives.aclose()
@@ -377,8 +362,7 @@ async def test_what_was_shown_of_a_message_goes_with_it(
         await until(lambda: "zirconhat" not in kept(home))
         await soul.idle()
         await side.stage.say(DM, "hello")
-        await side.stage.until_visible(2)
-        await soul.idle()
+        await soul.until_said(2, side.stage)
         asked = [step for (step,) in query(home, "SELECT content FROM entry WHERE person IS NOT NULL")]
 
     assert "zirconhat" in before
@@ -401,13 +385,11 @@ async def test_what_others_forwarded_of_a_person_is_not_read_again_once_they_are
             await side.stage.until_visible(1)
             await side.stage.world.say("C1", "U1", "look at that", fields={"attachments": [shared | place]})
             await side.stage.say(CHANNEL, "who does?", calls=True)
-            await side.stage.until_visible(2)
-            await soul.idle()
+            await soul.until_said(2, side.stage)
             await soul.server._forgetting.forget(f"slack:T1:{BEN_ON_SLACK}", soul.mind.clock(), "owner")
             await soul.idle()
             await side.stage.say(CHANNEL, "who did?", calls=True)
-            await side.stage.until_visible(3)
-            await soul.idle()
+            await soul.until_said(3, side.stage)
 
     assert [["zirconhat" in prompt_of(one), "look at that" in prompt_of(one)] for one in voice.requests[1:]] == [
         [True, True],
@@ -426,8 +408,7 @@ async def test_a_thread_that_could_not_be_read_once_is_read_by_the_next_turn(hom
                 if n == 2:
                     await side.stage.world.fault("conversations.replies", "error", error="missing_scope", times=1)
                 await side.stage.say(CHANNEL, text, thread=thread, calls=n == 1)
-                await side.stage.until_visible(n)
-                await soul.idle()
+                await soul.until_said(n, side.stage)
 
     shown = [[one["text"] for one in shown_in(request)] for request in voice.requests]
     assert shown == [["Pump 4 stands still"], [], ["Pump 4 stands still"]]

@@ -98,8 +98,7 @@ async def test_a_token_does_what_it_is_for(home: Home, row: dict[str, Any]) -> N
     found = []
     async with door(home) as (soul, url, client):
         await soul.network.hear("Hello.")
-        await soul.network.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1)
         for token in tokens:
             async with client.post(url, json=news, headers=bearer(token)) as answer:
                 found.append((answer.status, (await answer.json())["stored"] if answer.status == 202 else False))
@@ -130,8 +129,7 @@ async def test_where_news_may_be_put_depends_on_the_token(
     """The owner's token reaches each conversation that is known; a daimon's brings the owner a post's worth, alone."""
     async with door(home) as (soul, url, client):
         await soul.network.hear("Hello.")
-        await soul.network.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1)
         async with client.post(url, json=news, headers=bearer(token)) as answer:
             assert answer.status == status
 
@@ -190,15 +188,13 @@ async def test_news_in_a_known_conversation_stand_there_as_news_and_as_nobodys_w
     voice = Scripted(default=by_tag())
     async with door(home, voice) as (soul, url, client):
         await soul.network.hear("Hello.")
-        await soul.network.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1)
         sent = NEWS | {"conversation": "rehearsal:t:dm-ana:"}
         async with client.post(url, json=sent, headers=bearer(TOKEN)) as answer:
             assert answer.status == 202
         await settled(soul)
         await soul.network.hear("Anything new?")
-        await soul.network.until_visible(2)
-        await soul.idle()
+        await soul.until_said(2)
     history = voice.requests[-1].history
     found = [one for one in history if "bridge" in one.content]
 

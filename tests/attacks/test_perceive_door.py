@@ -43,8 +43,7 @@ async def door(home: Home, head: str = 'participation = "always"\n', **more: str
             await soul.network.hear("!proactive on")
             await soul.idle()
         await soul.network.hear("Hello, tell me when a build breaks.")
-        await soul.network.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1)
         voice.requests.clear()
 
         async def bring(body: dict[str, Any], token: str = CI, path: str = "perceive") -> tuple[int, bool]:
@@ -100,8 +99,7 @@ async def test_a_process_that_answers_everything_owes_one_reply_for_each_id(home
     """
     async with door(home) as (soul, voice, bring):
         found = [await bring(BROKE) for _ in range(2)]
-        await soul.network.until_visible(2)
-        await soul.idle()
+        await soul.until_said(2)
         rows, (asked,) = kept(soul), list(voice.requests)
         await soul.network.hear("What broke?")
         await soul.network.until_visible(3)
@@ -151,8 +149,7 @@ async def test_ten_thousand_at_once_are_as_many_as_a_person_may_say(home: Home) 
     """The first twenty are kept, each answered once; the others are told to wait; Ana is answered as before."""
     async with door(home, CLAUDIUS_BUDGET_PERSON_PER_MINUTE="20") as (soul, _, bring):
         found = Counter([status for n in range(100) for status in await burst(bring, n)])
-        await soul.network.until_visible(21)
-        await soul.idle()
+        await soul.until_said(21)
         rows = Counter(kept(soul))
         await soul.network.hear("Are you still there?")
         await soul.network.until_visible(22)

@@ -89,8 +89,7 @@ async def test_s23_a_rule_about_channels_leaves_direct_messages_alone(home: Home
     voice = Scripted(default=echo)
     async with SIDES["slack"]() as side, side.wake(home, voice, CLAUDIUS_ACCESS_SLACK_CHANNELS="[]") as soul:
         await side.stage.say(DM, "are you there?", by=ANA)
-        await side.stage.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, side.stage)
 
     assert len(voice.requests) == 1
 
@@ -103,8 +102,7 @@ async def test_s23_a_role_counts_in_a_direct_message_too(home: Home) -> None:
         role = await side.stage.world.add_role(GUILD, "crew", users=(ANA_ON_DISCORD,))
         async with side.wake(home, voice, CLAUDIUS_ACCESS_DISCORD_ROLES=role) as soul:
             await side.stage.say(DM, "are you there?", by=ANA)
-            await side.stage.until_visible(1)
-            await soul.idle()
+            await soul.until_said(1, side.stage)
             with closing(sqlite3.connect(home.database)) as connection:
                 ((kept,),) = connection.execute("SELECT payload FROM inbox").fetchall()
 

@@ -170,8 +170,7 @@ async def test_s26_another_soul_learns_only_text_and_mood(home: Home) -> None:
     )
     async with door(home, voice) as (soul, url, client):
         await soul.network.hear("My name is CANARY.")
-        await soul.network.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1)
         async with client.post(f"{url}/api/whisper", json=ASKED, headers=bearer(TOKEN)) as answer:
             told = await answer.json()
 

@@ -54,9 +54,8 @@ def archived(machine: Machine) -> bool:
         return kept.execute("SELECT count(*) FROM revision WHERE git_commit IS NULL").fetchone() == (0,)
 
 
-def test_s31_a_person_who_was_forgotten_is_nowhere(tmp_path: Path) -> None:
+def test_s31_a_person_who_was_forgotten_is_nowhere(machine: Machine) -> None:
     """S31: this covers rows, log, FTS, git, logs and backups. The receipt is true, and others keep what is theirs."""
-    machine = Machine(tmp_path)
     learned(machine)
     assert archived(machine)
     machine.ok("backup", "create")
@@ -88,9 +87,8 @@ def test_s31_a_person_who_was_forgotten_is_nowhere(tmp_path: Path) -> None:
     assert machine.ok("doctor").code == 0
 
 
-def test_s31_the_owner_is_forgotten_in_sessions_of_claude_code_too(tmp_path: Path) -> None:
+def test_s31_the_owner_is_forgotten_in_sessions_of_claude_code_too(machine: Machine) -> None:
     """S31: a hook spools what this machine's user typed while the soul slept, and that is erased too."""
-    machine = Machine(tmp_path)
     machine.scripted(reply("Hello."))
     own = machine.ok("chat", "--once", "Hello from me", "--json").json["person"]
     told = {"id": "1", "session": "s1", "project": "/p", "prompt": CANARY, "answer": "noted", "at": 1.0}
@@ -106,9 +104,8 @@ def test_s31_the_owner_is_forgotten_in_sessions_of_claude_code_too(tmp_path: Pat
     assert where(machine.home, CANARY) == []
 
 
-def test_s31_the_exported_state_is_erased_too_and_common_words_stay(tmp_path: Path) -> None:
+def test_s31_the_exported_state_is_erased_too_and_common_words_stay(machine: Machine) -> None:
     """S31: the person's entries leave the exported state too. Words of the soul's own files are not a trace."""
-    machine = Machine(tmp_path)
     own = "What do you remember of me, after all this time?"
     machine.ok("chat", "--once", own)
     machine.ok("state", "set", "currentTopic", f"the locker: {CANARY}")
@@ -142,9 +139,8 @@ def test_s31_an_older_backup_that_is_put_back_forgets_again(tmp_path: Path) -> N
     assert "terminal:local:as-ben" in [one["person"] for one in machine.ok("users", "list", "--json").json]
 
 
-def test_s31_nobody_is_forgotten_by_mistake(tmp_path: Path) -> None:
+def test_s31_nobody_is_forgotten_by_mistake(machine: Machine) -> None:
     """Without --yes, or for an unknown person, nothing is erased."""
-    machine = Machine(tmp_path)
     machine.scripted(reply("Hello."))
     machine.ok("chat", "--once", "Hello", "--as", "ana")
 
@@ -155,9 +151,8 @@ def test_s31_nobody_is_forgotten_by_mistake(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("other", ["terminal:local:as-ana2", "terminal:local:as-an"])
-def test_s31_an_id_that_looks_alike_is_left_alone(tmp_path: Path, other: str) -> None:
+def test_s31_an_id_that_looks_alike_is_left_alone(machine: Machine, other: str) -> None:
     """An id that has another id as its prefix, or is a prefix itself, belongs to another."""
-    machine = Machine(tmp_path)
     machine.scripted(reply("Hello."))
     machine.ok("chat", "--once", "Hello from the first", "--as", "ana", "--conversation", "one")
     name = other.rpartition("as-")[2]

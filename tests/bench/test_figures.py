@@ -92,20 +92,9 @@ def test_the_document_has_the_shape_that_others_read() -> None:
         "name": "n",
         "unit": "u",
         "ours": {"median": 9.0, "p99": 10.0, "samples": [8.0, 10.0]},
-        "anchors": [
-            {
-                "name": "disk",
-                "version": "3",
-                "median": 2.0,
-                "ratio": 4.5,
-                "ci95": [4.0, 5.0],
-                "floor": 4.0,
-                "aim": 6.0,
-                "verdict": "ok",
-            }
-        ],
+        "anchors": [{"name": "disk", "version": "3", "median": 2.0, "ratio": 4.5, "ci95": [4.0, 5.0], "floor": 4.0, "aim": 6.0, "verdict": "ok"}],
         "note": "why",
-    }
+    }  # fmt: skip
 
 
 def test_the_cost_model_gives_the_published_table() -> None:

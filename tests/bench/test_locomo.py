@@ -19,14 +19,9 @@ LOCOMO = [
         "conversation": {
             "speaker_a": "Ada",
             "session_2_date_time": "10:00 am on 9 May, 2023",
-            "session_2": [
-                {"speaker": "Ada", "dia_id": "D2:1", "text": "The crane came.", "blip_caption": "a red crane"}
-            ],
+            "session_2": [{"speaker": "Ada", "dia_id": "D2:1", "text": "The crane came.", "blip_caption": "a red crane"}],
             "session_1_date_time": "1:56 pm on 8 May, 2023",
-            "session_1": [
-                {"speaker": "Ada", "dia_id": "D1:1", "text": "I ordered a crane."},
-                {"speaker": "Bo", "dia_id": "D1:2", "text": "A big one?"},
-            ],
+            "session_1": [{"speaker": "Ada", "dia_id": "D1:1", "text": "I ordered a crane."}, {"speaker": "Bo", "dia_id": "D1:2", "text": "A big one?"}],
         },
         "qa": [
             {"question": "What did Ada order?", "answer": "a crane", "evidence": ["D1:1"], "category": 4},
@@ -34,7 +29,7 @@ LOCOMO = [
             {"question": "Who painted it?", "adversarial_answer": "Bo", "evidence": ["D9:9"], "category": 5},
         ],
     }
-]
+]  # fmt: skip
 
 
 def test_eval_u9_the_public_set_is_read(tmp_path: Path) -> None:

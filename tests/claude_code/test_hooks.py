@@ -135,18 +135,16 @@ BAD = {
 
 
 @pytest.mark.parametrize("given", BAD.values(), ids=BAD.keys())
-def test_d15_invalid_input_is_ignored_silently(tmp_path: Path, given: bytes) -> None:
+def test_d15_invalid_input_is_ignored_silently(machine: Machine, given: bytes) -> None:
     """15: whatever stdin holds, the hook exits 0, prints nothing and leaves nothing behind."""
-    machine = Machine(tmp_path)
     ran = subprocess.run([str(CLAUDIUS), "ensoul", "hook", "SessionStart"], input=given, env=machine.environment(), capture_output=True, check=False)  # fmt: skip
 
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
 
 
 @pytest.mark.parametrize("broken", ["unreadable", "a file", "bad settings", "a socket that never answers"])
-def test_d15_a_broken_home_does_not_block_a_session(tmp_path: Path, broken: str) -> None:
+def test_d15_a_broken_home_does_not_block_a_session(machine: Machine, broken: str) -> None:
     """15: dead daemon, unreadable home or broken settings: exit 0 within two seconds, at worst without the soul."""
-    machine = Machine(tmp_path)
     env = machine.environment({"HOME": str(machine.user)})
     if broken == "a file":
         machine.home.write_text("x")
@@ -177,9 +175,8 @@ def _mute(home: Path) -> Any:
     return one
 
 
-def test_d15_a_hook_loads_nothing_heavy(tmp_path: Path) -> None:
+def test_d15_a_hook_loads_nothing_heavy(machine: Machine) -> None:
     """15: a hook loads what `claudius --help` loads and itself: no database, client library or event loop."""
-    machine = Machine(tmp_path)
     script = "import sys; from claudius.cli import main; sys.argv = ['claudius', 'ensoul', 'hook', 'UserPromptSubmit']; main()"
     given = json.dumps({"session_id": ID, "prompt": "/ensoul", "cwd": "/x"}).encode()
     ran = subprocess.run([sys.executable, "-X", "importtime", "-c", script], input=given, env=machine.environment(), capture_output=True, check=False)  # fmt: skip
@@ -225,8 +222,7 @@ async def test_what_a_session_is_given_is_the_owners_own(home: Home) -> None:
         store, now = soul.mind.store, soul.mind.clock()
         for person in ("owner", "ana"):
             await soul.network.hear(f"I am {person}.", person=person)
-        await soul.network.until_visible(2)
-        await soul.idle()
+        await soul.until_said(2)
         for who, text in ((OWNER, "# Owner\n\nBuilds bridges."), ("rehearsal:t:ana", "# Ana\n\nCANARY of Ana.")):
             await store.documents.set_model(who, private(who), text, "by hand", "owner", now)
         await store.documents.set_state("currentTopic", "rust", private(OWNER), now)

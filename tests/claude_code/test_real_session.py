@@ -81,9 +81,8 @@ def tree(directory: Path) -> dict[str, bytes]:
     return {str(path.relative_to(directory)): path.read_bytes() for path in found if not set(path.parts) & set(own)}
 
 
-async def test_d14_the_soul_in_a_real_session(tmp_path: Path) -> None:
+async def test_d14_the_soul_in_a_real_session(machine: Machine) -> None:
     """14: absent before; in the first request after /ensoul, after compaction, resume and fork; absent after off."""
-    machine = Machine(tmp_path)
     async with ModelServer() as server:
         sitting = Sitting(machine, server)
         await sitting.claudius("ensoul", "install")
@@ -178,9 +177,8 @@ async def test_the_inbox_thinks_for_the_soul(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("settings", [None, '{"model": "opus",   "enabledPlugins": {}}', '{"env": {"A": "b"}}'])
-async def test_the_users_own_configuration_is_as_it_was(tmp_path: Path, settings: str | None) -> None:
+async def test_the_users_own_configuration_is_as_it_was(machine: Machine, settings: str | None) -> None:
     """After two installations, use and removal, Claude Code's files are the same, byte for byte, and none is new."""
-    machine = Machine(tmp_path)
     config = machine.user / ".claude"
     config.mkdir()
     (config / "CLAUDE.md").write_text("Mine.\n")

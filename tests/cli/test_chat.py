@@ -329,23 +329,6 @@ def test_lines_from_a_pipe_are_answered_one_by_one(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize(
-    "args",
-    [
-        ("chat", "--once", "  "),
-        ("chat", "--json"),
-        ("chat", "--once", "x", "--conversation", "a\nb"),
-        ("chat", "--once", "x", "--as", "y" * 65),
-    ],
-)
-def test_misuse_is_one_clear_line_and_exit_2(machine: Machine, args: tuple[str, ...]) -> None:
-    """Bad input gets one line that says what is wrong."""
-    ran = machine.run(*args)
-
-    assert ran.code == 2
-    assert len(ran.stderr.strip().splitlines()) == 1, ran.shown
-
-
-@pytest.mark.parametrize(
     ("config", "names"),
     [
         ("[memory]\nwindow = 0\n", "memory.window"),

@@ -21,9 +21,8 @@ from claudius.runtime.life import READY_FD, Starter
 from driven import CLAUDIUS, Machine
 
 
-def test_start_prints_the_pid_of_a_process_in_a_session_of_its_own(tmp_path: Path) -> None:
+def test_start_prints_the_pid_of_a_process_in_a_session_of_its_own(machine: Machine) -> None:
     """`start` returns the pid of a listening daemon without a terminal, and creates nothing that others can read."""
-    machine = Machine(tmp_path)
     started = machine.ok("daemon", "start")
     pid = int(started.stdout)
     try:
@@ -46,12 +45,11 @@ def test_start_prints_the_pid_of_a_process_in_a_session_of_its_own(tmp_path: Pat
     assert [path for path in machine.files() if path.stat().st_mode & 0o077 and path.is_relative_to(machine.home)] == []
 
 
-def test_restart_is_another_process_of_the_same_home(tmp_path: Path) -> None:
+def test_restart_is_another_process_of_the_same_home(machine: Machine) -> None:
     """`restart` ends one process and starts another, or starts the first one.
 
     It names a network that is still connecting.
     """
-    machine = Machine(tmp_path)
     nowhere = {"DISCORD_TOKEN": "x.y.z", "CLAUDIUS_DISCORD_API_URL": "http://127.0.0.1:9/api/v10"}
     first = machine.ok("daemon", "restart")
     second = machine.ok("daemon", "restart", env=nowhere)
@@ -82,9 +80,8 @@ def test_a_start_that_fails_says_the_daemon_s_own_line(tmp_path: Path, broken: s
     assert started.json == {"pid": None, "ready": False, "message": started.stderr.removeprefix("claudius: ").strip()}
 
 
-def test_why_it_did_not_start_is_the_last_line_of_the_log(tmp_path: Path) -> None:
+def test_why_it_did_not_start_is_the_last_line_of_the_log(machine: Machine) -> None:
     """docs/daemon.md: whoever has systemd start it sees no output; the line that says what to correct is in the log."""
-    machine = Machine(tmp_path)
     machine.home.mkdir(mode=0o700)
     (machine.home / "config.toml").write_text("[nonsense]\n")
 
@@ -94,9 +91,8 @@ def test_why_it_did_not_start_is_the_last_line_of_the_log(tmp_path: Path) -> Non
     assert ran.stderr.removeprefix("claudius: ").strip() in logged
 
 
-def test_only_root_stops_a_service_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_root_stops_a_service_of_the_machine(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the account may not, the line says the command that may."""
-    machine = Machine(tmp_path)
     machine.shim("systemctl", "echo Access denied >&2; exit 4")
     monkeypatch.setenv("PATH", f"{machine.bin}:/usr/bin:/bin")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
@@ -145,10 +141,8 @@ exit 0""",
     assert calls.read_text().splitlines()[-2:] == ["--user start claudius.service", "--user stop claudius.service"]
 
 
-def test_the_unit_does_not_restart_a_daemon_that_cannot_start(tmp_path: Path) -> None:
+def test_the_unit_does_not_restart_a_daemon_that_cannot_start(machine: Machine) -> None:
     """`install --dry-run` prints the systemd unit and writes nothing, not even a home."""
-    machine = Machine(tmp_path)
-
     ran = machine.ok("daemon", "install", "--dry-run")
 
     unit = dict(line.split("=", 1) for line in ran.stdout.splitlines() if "=" in line and not line.startswith("#"))
@@ -183,10 +177,8 @@ def test_a_unit_does_not_freeze_the_path_of_a_shell(tmp_path: Path) -> None:
         assert "/usr/local/bin" in unit.text
 
 
-def test_the_unit_of_the_machine_is_printed(tmp_path: Path) -> None:
+def test_the_unit_of_the_machine_is_printed(machine: Machine) -> None:
     """`install --system --dry-run`: its own user, which is made if missing, and its own home, whoever runs the command."""
-    machine = Machine(tmp_path)
-
     unit = machine.ok("daemon", "install", "--system", "--dry-run").stdout
     other = machine.ok("--home", "/srv/soul", "daemon", "install", "--system", "--account", "ada", "--dry-run")
 

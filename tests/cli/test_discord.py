@@ -1,21 +1,12 @@
 """`claudius discord invite`, and doctor's findings about who is heard, with the real commands."""
 
 import asyncio
-from pathlib import Path
-
-import pytest
 
 from driven import Machine
 from lab.loopback.discord.server import DiscordServer
 from lab.loopback.discord.state import APP, BOT_TOKEN
 
 NOBODY = "http://127.0.0.1:9/api/v10"
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    """Return a machine of its own."""
-    return Machine(tmp_path)
 
 
 async def test_it_prints_the_address_for_the_tokens_application(machine: Machine) -> None:

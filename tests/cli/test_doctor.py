@@ -69,9 +69,8 @@ def test_a_damaged_database_is_restored_all_the_same(tmp_path: Path) -> None:
     assert shown(machine) == [("setting", ADA, "log.level", "cli"), ("restore", ADA, "copy.db", "cli")]
 
 
-def test_the_newest_are_shown_and_all_are_exported(tmp_path: Path) -> None:
+def test_the_newest_are_shown_and_all_are_exported(machine: Machine) -> None:
     """50 lines by default and `-n N`, but all as JSON; `--since` counts from a time in UTC, and in words it is a table."""
-    machine = Machine(tmp_path)
     machine.ok("config", "set", "log.level", "WARNING")
     with closing(sqlite3.connect(machine.home / "state" / "claudius.db")) as kept, kept:
         old = "2020-01-01T00:00:00.000000Z"
@@ -85,10 +84,8 @@ def test_the_newest_are_shown_and_all_are_exported(tmp_path: Path) -> None:
     assert machine.ok("audit", "-n", "1").stdout.split()[:5] == ["at", "who", "act", "target", "from"]
 
 
-def test_an_empty_home_has_done_nothing(tmp_path: Path) -> None:
+def test_an_empty_home_has_done_nothing(machine: Machine) -> None:
     """Before anything was done the command says so, and makes no home."""
-    machine = Machine(tmp_path)
-
     assert machine.ok("audit").stdout.strip() == "nothing is recorded yet"
     assert machine.ok("audit", "--json").json == []
     assert not machine.home.exists()
@@ -108,9 +105,8 @@ def test_an_edit_of_the_soul_counts_if_it_changes_something(editor: str, tmp_pat
     assert not list((machine.home / "state").glob("edit-*"))
 
 
-def test_doctor_names_a_rule_that_shuts_an_owner_out(tmp_path: Path) -> None:
+def test_doctor_names_a_rule_that_shuts_an_owner_out(machine: Machine) -> None:
     """An empty list, and an owner whom no list lets in, are findings: both are seldom meant."""
-    machine = Machine(tmp_path)
     machine.ok("config", "set", "owners", "slack:T1:U1,slack:T1:U2")
     machine.ok("config", "set", "access.slack_people", "U2")
     machine.ok("config", "set", "access.discord_roles", "[]")
@@ -127,10 +123,8 @@ def test_doctor_names_a_rule_that_shuts_an_owner_out(tmp_path: Path) -> None:
 KNOWN = len([*(shipped("memory") / "schema").glob("*.sql")])
 
 
-def test_no_index_is_asked_and_the_way_to_look_is_printed(tmp_path: Path) -> None:
+def test_no_index_is_asked_and_the_way_to_look_is_printed(machine: Machine) -> None:
     """`latest` is null; the text names how to look; 0 where the database fits; nothing is created, and bare is a misuse."""
-    machine = Machine(tmp_path)
-
     told = machine.ok("upgrade", "--check")
     found = machine.ok("upgrade", "--check", "--json").json
     bare = machine.run("upgrade")
@@ -142,9 +136,8 @@ def test_no_index_is_asked_and_the_way_to_look_is_printed(tmp_path: Path) -> Non
     assert not machine.home.exists()
 
 
-def test_a_database_of_a_later_release_is_told(tmp_path: Path) -> None:
+def test_a_database_of_a_later_release_is_told(machine: Machine) -> None:
     """A schema that this release does not know is a failure."""
-    machine = Machine(tmp_path)
     machine.ok("chat", "--once", "hello")
     with closing(sqlite3.connect(machine.home / "state" / "claudius.db")) as database:
         database.execute(f"PRAGMA user_version = {KNOWN + 1}")
@@ -171,12 +164,6 @@ def test_scale_the_schema_of_a_server_is_told(tmp_path: Path, postgres_url: str,
     assert f"knows schema {known(shipped('memory'))}; postgres://claudius@/postgres has 99" in ran.stdout
     assert ("a later release wrote the database" in ran.stdout) is bool(code)
     assert found["schema"] == 99
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    """Return a machine."""
-    return Machine(tmp_path)
 
 
 def completed(machine: Machine, line: str) -> set[str]:

@@ -75,12 +75,6 @@ def played(machine: Machine, *parts: Callable[[Peer], None]) -> Iterator[list[Ba
         assert not playing.is_alive()
 
 
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    """Return ada's machine."""
-    return Machine(tmp_path)
-
-
 def test_an_utterance_that_is_offered_again_is_confirmed_again_and_shown_once(machine: Machine) -> None:
     """The same key is one utterance, over several connections, too: the delivery may repeat itself, the screen never."""
 
@@ -205,9 +199,8 @@ def test_a_text_on_stdin_stands_in_the_prompt(row: Row, tmp_path: Path) -> None:
         assert ("summarise this" in tail) == ("summarise" in command)
 
 
-def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_text_is_refused(machine: Machine) -> None:
     """Bytes that are no text, and nothing at all behind `-`, are named in one line; nothing is said."""
-    machine = Machine(tmp_path)
     told = [
         said(machine, f"$ claudius chat --once {what} < notes.txt", stdin)
         for what, stdin in (("hi", b"\xff\xfe\x00"), ("-", b" \n"))
@@ -217,9 +210,8 @@ def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
     assert ["no text" in told[0].stderr, "needs a text" in told[1].stderr] == [True, True]
 
 
-def test_a_loop_over_a_file_keeps_its_lines(tmp_path: Path) -> None:
+def test_a_loop_over_a_file_keeps_its_lines(machine: Machine) -> None:
     """A file that something read from already is a loop's; one that is taken whole is told on stderr, not with --json."""
-    machine = Machine(tmp_path)
     machine.scripted(reply("One."))
     loop = f'while read x; do {CLAUDIUS} chat --once "$x"; done < notes.txt'
     (machine.user / "notes.txt").write_text(NOTES)
@@ -238,9 +230,8 @@ LINE = "nothing is answered here"
 
 
 @pytest.mark.parametrize("is_terminal", [False, True])
-def test_a_muted_person_is_not_left_waiting_at_the_terminal(tmp_path: Path, *, is_terminal: bool) -> None:
+def test_a_muted_person_is_not_left_waiting_at_the_terminal(machine: Machine, *, is_terminal: bool) -> None:
     """They are told at once that nothing is answered; `why` gives that cause."""
-    machine = Machine(tmp_path)
     machine.ok("config", "set", "access.muted", "terminal:local:as-bo")
     if is_terminal:
         with machine.terminal("chat", "--as", "bo") as terminal:

@@ -72,10 +72,9 @@ def test_the_first_evening_in_a_terminal(columns: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("row", rows("newcomer", "any", only="help-terminal"))
-def test_help_is_eight_rows_of_a_terminal(row: Row, tmp_path: Path) -> None:
+def test_help_is_eight_rows_of_a_terminal(row: Row, machine: Machine) -> None:
     """`help`, `!help` and `/help` show the same eight rows; whoever is no owner is shown nothing of an owner's."""
     row.knows_only("must", "never")
-    machine = Machine(tmp_path)
     with machine.daemon():
         for others in ((), ("--as", "bo")):
             told: list[list[str]] = []

@@ -125,9 +125,8 @@ async def test_local_l1_status_doctor_and_why_name_the_profile(tmp_path: Path) -
     assert (told["profile"], told["form"]) == ("plain", "grammar")
 
 
-def test_local_l1_without_a_model_at_home_the_profile_is_full(tmp_path: Path) -> None:
+def test_local_l1_without_a_model_at_home_the_profile_is_full(machine: Machine) -> None:
     """`status --json` names the profile of every voice; the words for a person stay as they are."""
-    machine = Machine(tmp_path)
     machine.ok("chat", "--once", "Who are you?")
 
     found = machine.run("status", "--json").json["provider"]

@@ -58,9 +58,8 @@ async def test_a_program_speaks_with_the_soul_and_is_told_nothing_of_others(tmp_
     assert "terminal:local:main:mcp" in places
 
 
-async def test_without_a_running_soul_each_tool_says_how_to_start_it(tmp_path: Path) -> None:
+async def test_without_a_running_soul_each_tool_says_how_to_start_it(machine: Machine) -> None:
     """The server starts, answers, and nothing is composed."""
-    machine = Machine(tmp_path)
     async with _client(machine) as client:
         ends = [
             await _said(client, name, **({} if name == "mood" else {"words" if name == "recall" else "text": "x"}))

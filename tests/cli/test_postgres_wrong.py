@@ -78,10 +78,8 @@ def test_scale_a_setting_is_written_where_the_audit_cannot_be(tmp_path: Path) ->
     assert "could not be noted in the audit log" in ran.stderr
 
 
-def test_scale_a_refused_setting_is_in_no_audit_log(tmp_path: Path) -> None:
+def test_scale_a_refused_setting_is_in_no_audit_log(machine: Machine) -> None:
     """What was not set is not said to have been."""
-    machine = Machine(tmp_path)
-
     machine.run("config", "set", "store.url", "postgres://tom:hunter2-hunter2@host/soul")
 
     assert machine.ok("audit", "--json").json == []
@@ -228,18 +226,10 @@ def test_scale_a_server_that_is_too_old_is_one_line() -> None:
 @pytest.mark.parametrize(
     ("said", "words", "remedy"),
     [
-        (
-            "failed to resolve host 'db.other.org': [Errno -2] Name or service not known",
-            "its host was not found",
-            "the host in store.url",
-        ),
+        ("failed to resolve host 'db.other.org': [Errno -2] Name or service not known", "its host was not found", "the host in store.url"),
         ('connection to server at "db" failed: Connection refused', "connection refused", "the server is running"),
         ("connection timeout expired", "it did not answer in time", "the server is running"),
-        (
-            'root certificate file "/root/.postgresql/root.crt" does not exist',
-            "there is no root certificate",
-            "sslrootcert=",
-        ),
+        ('root certificate file "/root/.postgresql/root.crt" does not exist', "there is no root certificate", "sslrootcert="),
         ('FATAL: no pg_hba.conf entry for host "10.0.0.2"', "it has no pg_hba.conf entry for us", "pg_hba.conf"),
         ("SSL error: certificate verify failed", "its certificate cannot be verified", "sslrootcert"),
         ("FATAL: too many connections for role", "it has too many connections", "max_connections"),
@@ -247,7 +237,7 @@ def test_scale_a_server_that_is_too_old_is_one_line() -> None:
         ('FATAL: permission denied for database "soul"', "permission denied for the database", "GRANT CONNECT"),
         ("SSL error: something new", "psycopg.OperationalError", ""),
     ],
-)
+)  # fmt: skip
 def test_scale_a_way_that_fails_is_told_with_its_remedy(said: str, words: str, remedy: str) -> None:
     """The usual causes are told in our own words, and what to do; others by their class alone."""
     error = translate(psycopg.OperationalError(said), "postgres://db/soul")

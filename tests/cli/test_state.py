@@ -167,26 +167,20 @@ def test_an_owners_text_is_a_process(machine: Machine) -> None:
     assert machine.ok("conversations", "list", "--json").json[0]["process"] == "sulk"
 
 
-@pytest.mark.parametrize(
-    ("head", "detail"),
-    [
+def test_a_broken_process_is_named_and_the_soul_goes_on(machine: Machine) -> None:
+    """`soul check` names the file and the remedy, and a turn runs the entry process instead."""
+    for head, detail in (
         ('steps = ["internal_monologue", "sing"]', "there is no step 'sing'"),
         ('steps = ["internal_monologue"]\ncolour = "red"', "colour"),
         ('python = "nowhere:nothing"', "nowhere"),
         ('python = "os:path"', "is not a mental process"),
-    ],
-)
-def test_a_broken_process_is_named_and_the_soul_goes_on(machine: Machine, head: str, detail: str) -> None:
-    """`soul check` names the file and the remedy, and a turn runs the entry process instead."""
-    own(machine, "main_process", f"+++\n{head}\n+++\nBroken.\n")
-    machine.scripted(reply("still here"))
+    ):
+        own(machine, "main_process", f"+++\n{head}\n+++\nBroken.\n")
+        machine.scripted(reply("still here"))
+        checked = machine.run("soul", "check")
 
-    checked = machine.run("soul", "check")
-    ran = machine.ok("chat", "--once", "hello")
-
-    assert checked.code == 1
-    assert detail in checked.stdout
-    assert ran.stdout == "still here\n"
+        assert (checked.code, detail in checked.stdout) == (1, True), head
+        assert machine.ok("chat", "--once", "hello").stdout == "still here\n"
 
 
 def test_a_step_that_a_process_names_is_not_called_unused(tmp_path: Path) -> None:

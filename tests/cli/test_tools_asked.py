@@ -100,9 +100,8 @@ def test_a_letter_decides_and_a_word_does_not(asked: tuple[Machine, int], letter
         assert (states(machine), sent(machine)) == (["done"], ["bo@example.org"])
 
 
-def test_t35_without_a_key_it_looks_and_asks_before_it_reaches_out(tmp_path: Path) -> None:
+def test_t35_without_a_key_it_looks_and_asks_before_it_reaches_out(machine: Machine) -> None:
     """T35: time in Tokyo, a share of a sum, and a page, by the voice of a newcomer: one question in all."""
-    machine = Machine(tmp_path)
     lines = (
         "What time is it in Tokyo?",
         "What is 17 % of 240?",

@@ -106,9 +106,8 @@ async def talk(client: aiohttp.ClientSession, number: int) -> list[str]:
     return wrong
 
 
-async def test_console_w10_two_tabs_and_a_reconnect_are_told_each_word_once(tmp_path: Path) -> None:
+async def test_console_w10_two_tabs_and_a_reconnect_are_told_each_word_once(machine: Machine) -> None:
     """page-twice: in twelve talks each word of a reply comes once to each tab; when the tabs are closed, no socket is left."""
-    machine = Machine(tmp_path)
     begun, ended = reply("\0").split("\0")
     both = [{"deltas": ["<acts>none</acts>\n", begun, *WORDS, ended], "gap_s": 0.02}, reply(LAST)]
     machine.scripted(*both * TALKS)

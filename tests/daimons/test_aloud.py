@@ -45,8 +45,7 @@ async def say(soul: Alive, text: str, lines: int = 2, person: str = "owner") -> 
     """Say a line and wait for this many answers. Returns everything that was said."""
     seen = len(soul.network.visible)
     await soul.network.hear(text, person=person)
-    await soul.network.until_visible(seen + lines)
-    await soul.idle()
+    await soul.until_said(seen + lines)
     return [one.text for one in soul.network.visible]
 
 

@@ -51,8 +51,7 @@ async def say(soul: Alive, text: str) -> None:
     """Say a line and wait for its answer."""
     seen = len(soul.network.visible)
     await soul.network.hear(text)
-    await soul.network.until_visible(seen + 1)
-    await soul.idle()
+    await soul.until_said(seen + 1)
 
 
 async def test_two_souls_whisper_to_each_other_once(tmp_path: Path) -> None:

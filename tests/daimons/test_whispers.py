@@ -39,8 +39,7 @@ async def say(soul: Alive, text: str, person: str = "owner", **more: Any) -> Non
     """Say a line and wait for its answer."""
     seen = len(soul.network.visible)
     await soul.network.hear(text, person=person, **more)
-    await soul.network.until_visible(seen + 1)
-    await soul.idle()
+    await soul.until_said(seen + 1)
 
 
 async def keep(soul: Alive, text: str = LINE, sources: tuple[str, ...] = (SELF,), daimon: str = "kothar") -> int:
@@ -179,8 +178,7 @@ async def test_d05_two_conversations_and_one_whisper(home: Home) -> None:
     async with alive(home, mouth, settings=ON) as soul:
         await keep(soul)
         await asyncio.gather(*(soul.network.hear("Hello.", person=who) for who in ("ana", "ben")))
-        await soul.network.until_visible(2)
-        await soul.idle()
+        await soul.until_said(2)
 
     assert sorted(felt(mouth)) == [False, True]
 

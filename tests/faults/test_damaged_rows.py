@@ -4,7 +4,6 @@ import asyncio
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,19 +77,13 @@ async def said(soul: Alive, *, ana: str, ben: str = "") -> list[str]:
         ("UPDATE turn SET shown = '' WHERE conversation = '{ana}'", ("turn", f"{ANA}/1")),
         ("UPDATE entry SET metadata = '{{' WHERE conversation = '{ana}' AND n = 0", ("entry", f"{ANA}/1/0")),
         ("UPDATE entry SET entry_type = 'song' WHERE conversation = '{ana}' AND n = 0", ("entry", f"{ANA}/1/0")),
-        (
-            "UPDATE peer_tally SET last_at = '' WHERE peer_id LIKE '%ana'",
-            ("peer_tally", "rehearsal:t:ana/private:rehearsal:t:ana"),
-        ),
+        ("UPDATE peer_tally SET last_at = '' WHERE peer_id LIKE '%ana'", ("peer_tally", "rehearsal:t:ana/private:rehearsal:t:ana")),
         ("UPDATE peer SET last_day = 'today' WHERE peer_id LIKE '%ana'", ("peer", "rehearsal:t:ana")),
-        (
-            "UPDATE peer_tally SET last_day = '' || 1 WHERE peer_id LIKE '%ana'",
-            ("peer_tally", "rehearsal:t:ana/private:rehearsal:t:ana"),
-        ),
+        ("UPDATE peer_tally SET last_day = '' || 1 WHERE peer_id LIKE '%ana'", ("peer_tally", "rehearsal:t:ana/private:rehearsal:t:ana")),
         ("UPDATE peer SET first_in_at = 'soon' WHERE peer_id LIKE '%ana'", ("peer", "rehearsal:t:ana")),
         (SUMMARY, ("summary", ANA)),
     ],
-)
+)  # fmt: skip
 async def test_a_damaged_row_is_answered_with_an_apology_and_named(home: Home, sql: str, row: tuple[str, str]) -> None:
     """That conversation gets the apology each time, the others get replies, and `doctor` names table and row."""
     async with alive(home, Scripted(default=echo)) as soul:
@@ -299,9 +292,8 @@ async def test_a_plan_with_a_damaged_row_is_still_heard(home: Home) -> None:
     assert dead_and_invalid(home)[2] == [("due", "1")]
 
 
-def test_the_owner_sees_which_row_is_damaged_and_everyone_else_is_answered(tmp_path: Path) -> None:
+def test_the_owner_sees_which_row_is_damaged_and_everyone_else_is_answered(machine: Machine) -> None:
     """As a user: a row is damaged by hand while the daemon is awake, and is named while it is awake and asleep."""
-    machine = Machine(tmp_path)
     with machine.daemon():
         machine.ok("chat", "--once", "hello", "--conversation", "first")
         damaged(Home(machine.home), "UPDATE conversation SET params = '{\"' WHERE conversation LIKE '%first%'")
@@ -323,9 +315,8 @@ def test_the_owner_sees_which_row_is_damaged_and_everyone_else_is_answered(tmp_p
     assert awake.code == asleep.code == 1
 
 
-def test_a_damaged_record_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_damaged_record_is_told_in_one_line(machine: Machine) -> None:
     """A command or a document that needs a damaged record names its row, without a traceback of our code."""
-    machine = Machine(tmp_path)
     machine.scripted(reply("One."), reply("Two."))
     first = machine.ok("chat", "--once", "one", "--json").json["turn"]
     second = machine.ok("chat", "--once", "two", "--json").json["turn"]

@@ -189,12 +189,8 @@ GARBAGE: dict[str, Reply] = {
     "unclosed": Reply(text=f"<internal_monologue>{THOUGHT}\n<external_dialogue>"),
     "never opened": Reply(text=f"{THOUGHT}</internal_monologue>"),
     "nested": Reply(text=f"<external_dialogue><internal_monologue>{THOUGHT}</internal_monologue></external_dialogue>"),
-    "re-ordered": Reply(
-        text=f"<external_dialogue></external_dialogue><internal_monologue>{THOUGHT}</internal_monologue>"
-    ),
-    "doubled": Reply(
-        text=f"<internal_monologue><internal_monologue>{THOUGHT}</internal_monologue></internal_monologue>"
-    ),
+    "re-ordered": Reply(text=f"<external_dialogue></external_dialogue><internal_monologue>{THOUGHT}</internal_monologue>"),
+    "doubled": Reply(text=f"<internal_monologue><internal_monologue>{THOUGHT}</internal_monologue></internal_monologue>"),
     "wrong case": Reply(text=f"<Internal_Monologue>{THOUGHT}</INTERNAL_MONOLOGUE>"),
     "attributes": Reply(text=f"<internal_monologue a=\"1\" verb='x>y' >{THOUGHT}</internal_monologue >"),
     "cdata": Reply(text=f"<internal_monologue><![CDATA[{THOUGHT}]]></internal_monologue>"),
@@ -203,7 +199,7 @@ GARBAGE: dict[str, Reply] = {
     "lone surrogates": Reply(text=f"<internal_monologue>\ud800{THOUGHT}\udfff</internal_monologue>"),
     "a refusal": Reply(text=f"<internal_monologue>{THOUGHT}", stop_reason="refusal"),
     "cut by the limit": Reply(text=f"<internal_monologue>{THOUGHT}", stop_reason="max_tokens"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", GARBAGE)

@@ -144,9 +144,8 @@ def test_r01_kill_where_a_plan_comes_due(tmp_path: Path, count: int) -> None:
     run_points(tmp_path, machine_that_planned(tmp_path / "first"), found, due=1)
 
 
-def test_r01_a_reply_that_was_thought_is_offered_at_the_next_attach(tmp_path: Path) -> None:
+def test_r01_a_reply_that_was_thought_is_offered_at_the_next_attach(machine: Machine) -> None:
     """What a killed process left unsaid is said once, to the one who listens next."""
-    machine = Machine(tmp_path)
     machine.scripted(reply("first"))
     machine.ok("chat", "--once", "before")
     machine.scripted({"deltas": [reply("late")], "delay_s": 60})

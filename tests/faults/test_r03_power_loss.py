@@ -55,12 +55,10 @@ async def test_r03_a_settled_turn_survives_any_cut_after_it(home: Home, tmp_path
     """After WRITE 3 any cut of the log leaves the whole turn. Before it, the turn is answered again or found."""
     async with alive(home, Scripted(default=TURN)) as soul:
         await soul.network.hear("one", key="k1")
-        await soul.network.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1)
         settled = home.database.with_name("claudius.db-wal").stat().st_size
         await soul.network.hear("two", key="k2")
-        await soul.network.until_visible(2)
-        await soul.idle()
+        await soul.until_said(2)
         end = home.database.with_name("claudius.db-wal").stat().st_size
         for at in range(settled, end, 2039):
             copy = await opened_after_cut(home, at, tmp_path / "copy", torn=False)

@@ -104,9 +104,8 @@ def test_r09_an_invalid_file_holds_nobody_back(tmp_path: Path) -> None:
     assert CrashBackoff(path, VirtualTime()).start() == 0
 
 
-def test_r09_the_real_daemon_says_that_it_is_held_back_and_can_be_stopped(tmp_path: Path) -> None:
+def test_r09_the_real_daemon_says_that_it_is_held_back_and_can_be_stopped(machine: Machine) -> None:
     """`start` exits 75 and names the reason, `status`, the log and a chat say so, and `stop` ends the wait."""
-    machine = Machine(tmp_path)
     machine.ok("seed")
     starts = machine.home / "run" / "starts"
     starts.write_text("".join(json.dumps([time.time() - n, 0]) + "\n" for n in range(12, 0, -1)))
@@ -126,9 +125,8 @@ def test_r09_the_real_daemon_says_that_it_is_held_back_and_can_be_stopped(tmp_pa
 
 
 @pytest.mark.slow
-def test_r09_a_chat_waits_until_the_backoff_is_over(tmp_path: Path) -> None:
+def test_r09_a_chat_waits_until_the_backoff_is_over(machine: Machine) -> None:
     """`chat --once` waits out a backoff of some seconds, as it waits for a reply."""
-    machine = Machine(tmp_path)
     machine.ok("seed")
     starts = machine.home / "run" / "starts"
     starts.write_text("".join(json.dumps([time.time() - n, 0]) + "\n" for n in range(4, 0, -1)))

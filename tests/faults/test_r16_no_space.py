@@ -57,9 +57,8 @@ class Watched(InboxStore):
 
 
 @pytest.mark.slow
-def test_r16_a_full_disk_accepts_nothing_says_so_and_resumes_by_itself(tmp_path: Path) -> None:
+def test_r16_a_full_disk_accepts_nothing_says_so_and_resumes_by_itself(machine: Machine) -> None:
     """A write without room is refused, and exit code, status, doctor and log say so. With room the daemon goes on."""
-    machine = Machine(tmp_path)
     machine.scripted(*[reply("heard")] * 4)
     with machine.daemon() as pid:
         machine.ok("chat", "--once", "one")
@@ -113,8 +112,7 @@ async def test_r16_what_is_decided_is_said_and_settled_with_the_reserve(home: Ho
     store = SqliteStore(home.database, relieve=relieve)
     async with alive(home, Scripted(default=fill), resources=resources, store=store) as soul:
         await soul.network.hear("one")
-        await soul.network.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1)
         resources.disk.look()
         with pytest.raises(StoreFull):
             await soul.network.hear("two")
@@ -196,9 +194,8 @@ print(handler.dropped)
     assert ran.stderr == ""
 
 
-def test_r16_a_backup_without_room_leaves_nothing_half_made(tmp_path: Path) -> None:
+def test_r16_a_backup_without_room_leaves_nothing_half_made(machine: Machine) -> None:
     """If the copy does not fit, `backup create` gives a one-line error, and no file that looks like a backup."""
-    machine = Machine(tmp_path)
     machine.ok("chat", "--once", "one")
     limits = "ulimit -f 8; export PYTHONDONTWRITEBYTECODE=1; exec claudius backup create"
 
@@ -209,10 +206,8 @@ def test_r16_a_backup_without_room_leaves_nothing_half_made(tmp_path: Path) -> N
     assert list((machine.home / "backups").iterdir()) == []
 
 
-def test_r16_a_start_without_room_is_refused(tmp_path: Path) -> None:
+def test_r16_a_start_without_room_is_refused(machine: Machine) -> None:
     """With less than `storage.reserve_mb` free the start exits 78 and says what to do."""
-    machine = Machine(tmp_path)
-
     ran = machine.run("daemon", "start", env={"CLAUDIUS_STORAGE_RESERVE_MB": "1000000000"})
 
     assert ran.code == 78

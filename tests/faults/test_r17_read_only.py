@@ -63,9 +63,8 @@ def mode(path: Path, bits: int) -> Iterator[None]:
 
 @pytest.mark.skipif(os.uname().sysname != "Linux", reason="root obeys modes on Linux only, where asked to")
 @pytest.mark.parametrize("place", ["state", "run", "memory", "logs"])
-def test_r17_a_directory_that_may_not_be_written_is_named(tmp_path: Path, place: str) -> None:
+def test_r17_a_directory_that_may_not_be_written_is_named(machine: Machine, place: str) -> None:
     """With 0500 at the start: 78 and one line with the path and the command to run. The database is unchanged."""
-    machine = Machine(tmp_path)
     machine.ok("chat", "--once", "before")
     database = machine.home / "state" / "claudius.db"
     before = database.read_bytes()
@@ -115,10 +114,9 @@ def test_r17_a_file_that_may_not_be_written_is_named(tmp_path: Path, name: str) 
     ],
 )
 def test_r17_a_command_that_may_not_write_names_the_path(
-    tmp_path: Path, place: str, bits: int, args: tuple[str, ...]
+    machine: Machine, place: str, bits: int, args: tuple[str, ...]
 ) -> None:
     """Whatever a command cannot open gives one line with its path, never a traceback."""
-    machine = Machine(tmp_path)
     machine.ok("seed")
 
     with mode(machine.home / place, bits):
@@ -130,9 +128,8 @@ def test_r17_a_command_that_may_not_write_names_the_path(
 
 
 @pytest.mark.skipif(os.uname().sysname != "Linux", reason="root obeys modes on Linux only, where asked to")
-def test_r17_a_soul_that_may_not_be_read_is_not_replaced_in_silence(tmp_path: Path) -> None:
+def test_r17_a_soul_that_may_not_be_read_is_not_replaced_in_silence(machine: Machine) -> None:
     """If the owner's folder is closed, the shipped soul speaks, and each reply comes with a note that says why."""
-    machine = Machine(tmp_path)
     machine.ok("seed")
 
     with mode(machine.home / "soul", 0o000):
@@ -163,8 +160,7 @@ async def test_r17_a_home_that_turns_read_only_accepts_nothing_and_gives_up_in_t
 
     async with alive(home, Scripted(default=reply("Yes.")), resources=resources, store=store) as soul:
         await soul.network.hear("one")
-        await soul.network.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1)
         store.core.writer._database.connection.execute("PRAGMA query_only = 1")
         for running_s[0] in range(0, int(READ_ONLY_S) + 1, 50):
             with pytest.raises(StoreReadOnly):

@@ -33,9 +33,8 @@ def spoil(database: Path) -> bytes:
 
 
 @pytest.mark.slow
-def test_r18_damage_found_while_running_stops_the_daemon_and_is_set_aside(tmp_path: Path) -> None:
+def test_r18_damage_found_while_running_stops_the_daemon_and_is_set_aside(machine: Machine) -> None:
     """Mid-run: exit 78, the files are copied to `backups/quarantine-…`, and the line names a backup that restores."""
-    machine = Machine(tmp_path)
     machine.ok("chat", "--once", "My name is Ada.")
     backup = machine.ok("backup", "create", "--json").json["path"]
     database = machine.home / "state" / "claudius.db"

@@ -18,9 +18,8 @@ BROKEN = {"empty": b"", "no text": b"\xff" * 64, "ten megabytes": b"# x\n" * 2_5
 KEPT = {"byte order mark": b"\xef\xbb\xbf" + GOOD.encode(), "carriage returns": GOOD.replace("\n", "\r\n").encode()}
 
 
-def test_r20_a_broken_soul_file_leaves_the_last_good_one_in_force(tmp_path: Path) -> None:
+def test_r20_a_broken_soul_file_leaves_the_last_good_one_in_force(machine: Machine) -> None:
     """Broken at run time: the next turn uses the last good soul, and the person who talks is told."""
-    machine = Machine(tmp_path)
     machine.scripted(*[reply("Yes.")] * 5)
     machine.ok("seed")
     soul = machine.home / "soul" / "soul.md"

@@ -75,9 +75,8 @@ def test_r22_of_a_hundred_races_each_has_one_winner(home: Home) -> None:
     race(home, 5, NIGHTLY)
 
 
-def test_r22_a_second_daemon_exits_75_and_names_the_first(tmp_path: Path) -> None:
+def test_r22_a_second_daemon_exits_75_and_names_the_first(machine: Machine) -> None:
     """`start` and `run` beside a running daemon exit 75 and name its pid, and it keeps running."""
-    machine = Machine(tmp_path)
     with machine.daemon() as pid:
         second = machine.run("daemon", "start")
         third = machine.run("daemon", "run")
@@ -92,9 +91,8 @@ def test_r22_a_second_daemon_exits_75_and_names_the_first(tmp_path: Path) -> Non
     assert (status["pid"], status["running"]) == (pid, True)
 
 
-def test_r22_a_chat_that_holds_the_home_is_named_and_no_daemon_to_be_stopped(tmp_path: Path) -> None:
+def test_r22_a_chat_that_holds_the_home_is_named_and_no_daemon_to_be_stopped(machine: Machine) -> None:
     """While a `chat` holds the home, `start` exits 75 and names it, and `stop` does not end it."""
-    machine = Machine(tmp_path)
     with machine.terminal("chat") as terminal:
         terminal.until("you › ")
         started = machine.run("daemon", "start")
@@ -108,9 +106,8 @@ def test_r22_a_chat_that_holds_the_home_is_named_and_no_daemon_to_be_stopped(tmp
     assert "no daemon runs" in stopped.stdout
 
 
-def test_r22_a_stale_lock_file_with_a_living_pid_is_no_obstacle(tmp_path: Path) -> None:
+def test_r22_a_stale_lock_file_with_a_living_pid_is_no_obstacle(machine: Machine) -> None:
     """The flock decides: a file that names a living but different process keeps no one out."""
-    machine = Machine(tmp_path)
     machine.ok("seed")
     run = machine.home / "run"
     (run / "claudius.lock").write_text(json.dumps({"pid": os.getpid(), "role": "daemon", "boot": "gone"}))
@@ -122,9 +119,8 @@ def test_r22_a_stale_lock_file_with_a_living_pid_is_no_obstacle(tmp_path: Path) 
     assert stopped.code == 1
 
 
-def test_r22_the_home_of_a_killed_daemon_is_free_at_once(tmp_path: Path) -> None:
+def test_r22_the_home_of_a_killed_daemon_is_free_at_once(machine: Machine) -> None:
     """Kill -9 of the holder leaves file and socket. The next start takes both over, and reports the unclean stop."""
-    machine = Machine(tmp_path)
     with machine.daemon(is_stopped=False) as first:
         os.kill(first, signal.SIGKILL)
     with machine.daemon() as second:

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-from pathlib import Path
 
 import pytest
 
@@ -35,9 +34,8 @@ async def say(machine: Machine, count: int, *, person: str = "") -> None:
             assert frame
 
 
-def test_r23_sigterm_with_fifty_in_flight_loses_nothing(tmp_path: Path) -> None:
+def test_r23_sigterm_with_fifty_in_flight_loses_nothing(machine: Machine) -> None:
     """50 turns hang in the model: the daemon ends by itself in order, and the next one answers each of the 50 once."""
-    machine = Machine(tmp_path)
     machine.scripted(*[{"deltas": [reply("late")], "delay_s": 60}] * IN_FLIGHT)
     with machine.daemon(is_stopped=False) as pid:
         asyncio.run(say(machine, IN_FLIGHT))
@@ -56,9 +54,8 @@ def test_r23_sigterm_with_fifty_in_flight_loses_nothing(tmp_path: Path) -> None:
     assert not any(event["event"].startswith("the last process") for event in machine.events())
 
 
-def test_r23_a_second_sigterm_ends_it_at_once_and_loses_nothing(tmp_path: Path) -> None:
+def test_r23_a_second_sigterm_ends_it_at_once_and_loses_nothing(machine: Machine) -> None:
     """While it waits for a turn, a second SIGTERM ends it. The next start answers the line once."""
-    machine = Machine(tmp_path)
     machine.scripted({"deltas": [reply("late")], "delay_s": 60})
     with machine.foreground() as process:
         asyncio.run(say(machine, 1))
@@ -76,9 +73,8 @@ def test_r23_a_second_sigterm_ends_it_at_once_and_loses_nothing(tmp_path: Path) 
     assert (ran.stdout, ran.stderr) == ("then\n", "(earlier) now\n")
 
 
-def test_r23_ctrl_c_ends_it_in_good_order(tmp_path: Path) -> None:
+def test_r23_ctrl_c_ends_it_in_good_order(machine: Machine) -> None:
     """In the foreground SIGINT works like SIGTERM: exit 0, no traceback, and a stop recorded as `clean`."""
-    machine = Machine(tmp_path)
     with machine.foreground() as process:
         process.send_signal(signal.SIGINT)
         said, _ = process.communicate(timeout=TIMEOUT_S)
@@ -87,9 +83,8 @@ def test_r23_ctrl_c_ends_it_in_good_order(tmp_path: Path) -> None:
     assert [event["event"] for event in machine.events()][-1] == "asleep"
 
 
-def test_r23_sighup_reads_the_settings_again(tmp_path: Path) -> None:
+def test_r23_sighup_reads_the_settings_again(machine: Machine) -> None:
     """SIGHUP applies an edit, keeps the last good settings if the edit is broken, and ends nothing."""
-    machine = Machine(tmp_path)
     with machine.daemon() as pid:
         (machine.home / "config.toml").write_text("[log]\nlevel = 7\n")
         os.kill(pid, signal.SIGHUP)

@@ -158,10 +158,9 @@ def test_a_line_that_the_disk_takes_only_in_part_is_not_there(home: Home) -> Non
     assert not ledger.unfinished()
 
 
-def test_on_a_full_disk_nothing_is_begun(tmp_path: Path) -> None:
+def test_on_a_full_disk_nothing_is_begun(machine: Machine) -> None:
     """`receipt-disk`: an erasure without room for its record is refused in one plain line, and changes nothing."""
     wanted = right("receipt-disk", "begins", "says")
-    machine = Machine(tmp_path)
     machine.scripted(reply("I keep it."))
     machine.ok("chat", "--once", f"Hello, {SECRET}", "--as", "ana")
     with machine.daemon() as pid:

@@ -337,16 +337,10 @@ MOVED = {
 }
 DONE: dict[str, list[dict[str, Any]]] = {
     "remind me tomorrow at 9 to call Ines": [{"do": "remind", "at": "2026-03-26T09:00+01:00", "text": "call Ines"}],
-    "Could you please remind me to call mum at 6pm?": [
-        {"do": "remind", "at": "2026-03-25T18:00+01:00", "text": "call mum"}
-    ],
+    "Could you please remind me to call mum at 6pm?": [{"do": "remind", "at": "2026-03-25T18:00+01:00", "text": "call mum"}],
     "Set a timer for 1 minute.": [{"do": "remind", "at": "2026-03-25T10:01+01:00", "text": "timer"}],
-    "Every day at 7:15, nudge me to feed the cat.": [
-        {"do": "remind", "at": "2026-03-26T07:15+01:00", "text": "feed the cat", "repeat": "daily"}
-    ],
-    "Remind me every Monday and Thursday at 9 to water the ferns.": [
-        {"do": "remind", "text": "water the ferns", "at": "2026-03-26T09:00+01:00", "repeat": "mon,thu"}
-    ],
+    "Every day at 7:15, nudge me to feed the cat.": [{"do": "remind", "at": "2026-03-26T07:15+01:00", "text": "feed the cat", "repeat": "daily"}],
+    "Remind me every Monday and Thursday at 9 to water the ferns.": [{"do": "remind", "text": "water the ferns", "at": "2026-03-26T09:00+01:00", "repeat": "mon,thu"}],
     "cancel p1": [{"do": "cancel", "plan": "p1"}],
     "Cancel the reminder about the ferns, please.": [{"do": "cancel", "plan": "p4"}],
     "Cancel that reminder.": [{"do": "cancel", "plan": "p4"}],
@@ -361,7 +355,7 @@ DONE: dict[str, list[dict[str, Any]]] = {
     "Forget that I hate coriander": [{"do": "forget", "fact": "f5"}],
     "please forget f2": [{"do": "forget", "fact": "f2"}],
     "it's parsley, not coriander": [{"do": "know", "text": "Hates parsley", "kind": "other", "instead_of": "f5"}],
-}
+}  # fmt: skip
 """What asks for something of the books, with all of `HERE` in the prompt: the acts."""
 NOTHING_DONE = {
     "Remind me to stretch.": "date and hour",

@@ -31,8 +31,7 @@ async def test_every_kind_is_told_live_and_in_order(home: Home) -> None:
     """A whisper arrives; a message is heard, decided on, felt, thought about, changes the process, and is answered."""
     async with alive(home, Scripted(default=by_tag(**VOICE)), settings=PLAIN) as soul:
         await soul.network.hear("Hello.")
-        await soul.network.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1)
         async with listening(soul) as connection:
             now = soul.mind.clock()
             whisper = Whisper(daimon="kothar", text="They wait.", transport="offer", sources=(SELF,), at=now, expires_at=now + timedelta(hours=1))  # fmt: skip

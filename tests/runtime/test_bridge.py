@@ -53,8 +53,7 @@ async def owed(home: Home) -> dict[str, Any]:
 
 async def said(soul: Alive, *expected: str) -> None:
     """Check what people see, in order, once all of it is there and nothing is left to do."""
-    await soul.network.until_visible(len(expected))
-    await soul.idle()
+    await soul.until_said(len(expected))
     assert [one.text for one in soul.network.visible] == list(expected)
 
 
@@ -130,8 +129,7 @@ async def test_a_reply_passes_the_same_ladder_and_gate(home: Home) -> None:
         again = await bridge(home, "say", turn=turn, text="<internal_monologue>Hm.</internal_monologue>")
         late = await bridge(home, "say", turn=turn, text=reply("Too late."))
         told = await bridge(home, "say", turn=(await owed(home))["turn"], text=reply(f"I thought: {SECRET}"))
-        await soul.network.until_visible(2)
-        await soul.idle()
+        await soul.until_said(2)
 
     assert (again["event"], again["turn"], late["event"]) == ("asked again", f"{turn}.2", "error")
     assert told["rung"] == "fixed"

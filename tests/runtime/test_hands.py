@@ -135,8 +135,7 @@ async def test_what_takes_longer_than_a_turn_goes_on_and_its_end_is_heard(home: 
         assert (await doing.do(call, tool)).state is CallState.STARTED
         assert (await doing.do(call, tool)).state is CallState.STARTED
         gate.open.set()
-        await soul.network.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1)
 
         found = soul.mind.store.calls.find(call.id)
         assert found is not None
@@ -233,8 +232,7 @@ async def test_what_is_allowed_is_done_by_its_lane_and_answered(home: Home, *, a
         call = await asked(store, heard("Read it.", at=WHERE), tool=tool.name, cls=tool.cls)
         assert await store.calls.decide(call, "slack:T1:oz", NOW, allows=allows)
         soul.server.wake(WHERE)
-        await soul.network.until_visible(2)
-        await soul.idle()
+        await soul.until_said(2)
 
         found = store.calls.find(call.id)
         assert found is not None

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from claudius.config.schema import Config, DiscordSettings, RuntimeSettings, SlackSettings
 from claudius.errors import OverBudget
@@ -41,45 +42,34 @@ def test_only_members_are_heard(standing: Standing, conversation: str) -> None:
     assert admit(heard(conversation, standing=standing, kind=Kind.MENTION), Config()) is None
 
 
-@pytest.mark.parametrize("one", [heard(DM), heard(kind=Kind.MENTION), heard(kind=Kind.COMMAND)])
-def test_a_direct_message_a_mention_and_a_command_are_owed(one: Perception) -> None:
-    """Direct messages, mentions and commands are accepted as owed."""
-    assert admit(one, Config()) == one
+MENTIONED, FOLLOWED = Config(runtime=RuntimeSettings(follow="mention")), Config(slack=SlackSettings(channels=("C1",)))
+LISTENING = Config(runtime=RuntimeSettings(follow="listen"))
+IN_GUILD = Config(discord=DiscordSettings(guilds=("G1",), channels=("C1",)))
+ADMITTED = [
+    # Direct messages, mentions and commands are owed, and only messages may be.
+    *[(one, Config(), True, None) for one in (heard(DM), heard(kind=Kind.MENTION), heard(kind=Kind.COMMAND))],
+    *[(heard(kind=kind), Config(), False, None) for kind in (Kind.REACTION, Kind.JOIN, Kind.EDIT, Kind.DELETE)],
+    # Talk in a thread is owed where the soul follows it; elsewhere the store drops it, or keeps it in a listed channel.
+    (heard(), Config(), True, Following.DROPPED),
+    (heard(), FOLLOWED, True, Following.KEPT),
+    # Nothing is owed if a message names someone else first, only mentions are answered, or it is in no thread.
+    (heard(to_other=True), Config(), False, Following.DROPPED),
+    (heard(), MENTIONED, False, Following.DROPPED),
+    (heard(CHANNEL), Config(), False, Following.DROPPED),
+    # With `listen`, everything is kept, and without a mention nothing is owed; a listed channel of Discord is kept, too.
+    (heard(CHANNEL), LISTENING, False, Following.KEPT),
+    (heard("discord:G1:C1:", person="discord:@me:U1"), IN_GUILD, False, Following.KEPT),
+    (heard("discord:G1:C2:", person="discord:@me:U1"), IN_GUILD, False, Following.DROPPED),
+]
+"""What is heard, by which settings; whether a reply is owed, and what becomes of it where the soul does not follow."""
 
 
-def test_talk_in_a_thread_is_owed_where_the_soul_follows_it() -> None:
-    """The store decides on acceptance: elsewhere such talk is dropped, or kept in a channel that is listened to."""
-    settings = Config(slack=SlackSettings(channels=("C1",)))
-
-    assert admit(heard(), Config()) == heard(following=Following.DROPPED)
-    assert admit(heard(), settings) == heard(following=Following.KEPT)
-
-
-@pytest.mark.parametrize(
-    ("one", "follow"), [(heard(to_other=True), "thread"), (heard(), "mention"), (heard(CHANNEL), "thread")]
-)
-def test_talk_that_is_for_others_is_owed_nothing(one: Perception, follow: Any) -> None:
-    """Nothing is owed if a message names someone else first, only mentions are answered, or it is in no thread."""
-    admitted = admit(one, Config(runtime=RuntimeSettings(follow=follow)))
-
-    assert admitted is not None
-    assert (admitted.owes, admitted.following) == (False, Following.DROPPED)
-
-
-def test_listening_keeps_what_it_is_not_asked() -> None:
-    """With `listen`, everything is kept, and without a mention nothing is owed."""
-    admitted = admit(heard(CHANNEL), Config(runtime=RuntimeSettings(follow="listen")))
-
-    assert admitted is not None
-    assert (admitted.owes, admitted.following) == (False, Following.KEPT)
-
-
-def test_reactions_joins_and_edits_are_owed_nothing() -> None:
-    """Only messages may be owed a reply."""
-    for kind in (Kind.REACTION, Kind.JOIN, Kind.EDIT, Kind.DELETE):
-        admitted = admit(heard(kind=kind), Config())
-        assert admitted is not None
-        assert not admitted.owes
+@pytest.mark.parametrize(("one", "config", "owes", "following"), ADMITTED)
+def test_what_is_owed_and_what_is_kept(
+    one: Perception, config: Config, *, owes: bool, following: Following | None
+) -> None:
+    """Whoever is heard is heard as they spoke; what differs is whether a reply is owed, and what is kept."""
+    assert admit(one, config) == replace(one, owes=owes, following=following)
 
 
 GUILD_THREAD, DISCORD_DM = "discord:G1:C1:5", "discord:@me:D1:"
@@ -112,50 +102,27 @@ def test_who_shares_no_guild_is_not_heard_directly(guilds: tuple[str, ...]) -> N
     assert admit(on_discord(DISCORD_DM, extra={"guilds": ["G1"]}, standing=Standing.OUTSIDER), settings) is None
 
 
-def test_talk_in_a_listed_discord_channel_is_kept() -> None:
-    """As on Slack, `discord.channels` covers threads by their channel."""
-    settings = Config(discord=DiscordSettings(guilds=("G1",), channels=("C1",)))
-    talk = heard("discord:G1:C1:", person="discord:@me:U1")
-
-    found = admit(talk, settings)
-    elsewhere = admit(heard("discord:G1:C2:", person="discord:@me:U1"), settings)
-
-    assert found
-    assert found.following is Following.KEPT
-    assert elsewhere
-    assert elsewhere.following is Following.DROPPED
-
-
 BUDGET = RateLimits(person_per_minute=3, person_per_day=10, conversation_per_hour=5)
 
 
-def test_one_too_many_in_a_minute_shuts_for_an_hour() -> None:
-    """The first message over the rate is marked as such; after it, the person is refused until the hour is over."""
+WITHIN, OVER_NOW, SHUT = RateVerdict.WITHIN, RateVerdict.OVER_NOW, RateVerdict.SHUT
+JUDGED: list[tuple[list[tuple[str, str, float]], list[RateVerdict]]] = [
+    ([("ana", "c", float(at_s)) for at_s in range(5)] + [("ana", "c", 3.0 + HOUR_S)], [WITHIN] * 3 + [OVER_NOW, SHUT, WITHIN]),
+    ([("ana", f"c{number}", number * 9000.0) for number in range(100)], [WITHIN] * 100),
+    ([(f"p{number}", "c", float(number)) for number in range(7)], [WITHIN] * 5 + [OVER_NOW, SHUT]),
+]  # fmt: skip
+"""Who says something where at which second, and the verdicts."""
+
+
+@pytest.mark.parametrize(("said", "verdicts"), JUDGED, ids=["in a minute", "slowly", "in one conversation"])
+def test_one_too_many_shuts_for_an_hour(said: list[tuple[str, str, float]], verdicts: list[RateVerdict]) -> None:
+    """The first message over a person's or a conversation's rate is marked as such; the rest of the hour is refused.
+
+    Below every rate nobody is ever refused, however long they go on.
+    """
     rates = Rates()
 
-    found = [rates.judge("ana", "c", BUDGET, second) for second in (0.0, 1.0, 2.0, 3.0, 4.0)]
-    later = rates.judge("ana", "c", BUDGET, 3.0 + HOUR_S)
-
-    assert found == [RateVerdict.WITHIN] * 3 + [RateVerdict.OVER_NOW, RateVerdict.SHUT]
-    assert later is RateVerdict.WITHIN
-
-
-def test_a_slow_talker_is_never_shut_out() -> None:
-    """A person below every rate is never refused, however long they go on, within the daily limit."""
-    rates = Rates()
-
-    found = {rates.judge("ana", f"c{number}", BUDGET, number * 9000.0) for number in range(100)}
-
-    assert found == {RateVerdict.WITHIN}
-
-
-def test_a_conversation_has_its_own_rate() -> None:
-    """The messages of many people in one conversation are limited too."""
-    rates = Rates()
-
-    found = [rates.judge(f"p{number}", "c", BUDGET, float(number)) for number in range(7)]
-
-    assert found == [RateVerdict.WITHIN] * 5 + [RateVerdict.OVER_NOW, RateVerdict.SHUT]
+    assert [rates.judge(person, conversation, BUDGET, at_s) for person, conversation, at_s in said] == verdicts
 
 
 def test_the_counts_are_bounded() -> None:

@@ -171,8 +171,7 @@ async def test_a_message_that_ended_three_processes_is_not_thought_again(home: H
         asked = len(voice.requests)
         await soul.network.hear("harmless")
         seen = await soul.network.until_visible(2)
-        with closing(soul.records()) as kept:
-            shown = kept.conversation("rehearsal:t:dm-ana:")
+        shown = soul.records().conversation("rehearsal:t:dm-ana:")
 
     apologies = [entry["metadata"].get("apology") for entry in (shown or {})["entries"]]
     assert asked == 0
@@ -304,8 +303,7 @@ async def test_a_thought_is_shown_only_after_words_that_were_sent(home: Home, mo
         await soul.idle()
         refused = list(shown)
         await soul.network.hear("n")
-        await soul.network.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1)
 
     assert (refused, len(shown)) == ([], 1)
 

@@ -128,8 +128,7 @@ async def test_a_sweep_while_the_store_is_away_is_not_the_last(home: Home, monke
         monkeypatch.setattr(soul.mind.store.inbox, "marks", away)
         network.history = [said(1)]
         network.link.look_back()
-        await network.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1)
 
     assert len(told) > 1
 
@@ -167,8 +166,7 @@ async def test_the_members_of_a_channel_are_asked_before_a_turn_there_and_after_
         await network.until_visible(2)
         await network.hear("", conversation=OPS, is_shared=True, kind=Kind.JOIN)
         await network.hear("three", conversation=OPS, is_shared=True)
-        await network.until_visible(3)
-        await soul.idle()
+        await soul.until_said(3)
 
     assert network.asked == ["shared:rehearsal:t:ops"] * 2
 
@@ -180,8 +178,7 @@ async def test_what_is_only_overheard_is_kept_and_costs_no_call(home: Home) -> N
     async with alive(home, voice, network=network, settings={"CLAUDIUS_RUNTIME_FOLLOW": "listen"}) as soul:
         await network.hear("between us", conversation=OPS, is_shared=True, kind=Kind.MESSAGE)
         await network.hear("soul?", conversation=OPS, is_shared=True)
-        await network.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1)
 
     assert len(voice.requests) == 1
     assert "between us" in repr(voice.requests[0].history)
@@ -247,10 +244,8 @@ async def test_a_long_reply_is_said_in_posts_and_remembered_whole(home: Home) ->
 
     async with alive(home, say(LONG), network=network) as soul:
         await network.hear("tell me")
-        await network.until_visible(5)
-        await soul.idle()
-        with closing(soul.records()) as kept:
-            entries = (kept.conversation(DM) or {})["entries"]
+        await soul.until_said(5)
+        entries = (soul.records().conversation(DM) or {})["entries"]
 
     assert [one.text.strip() for one in network.visible] == [paragraph.strip() for paragraph in PARAGRAPHS]
     assert [one["content"] for one in entries if one["entry_type"] == "externalDialog"] == [LONG]
@@ -283,8 +278,7 @@ async def test_a_post_that_may_be_visible_holds_back_the_next(home: Home) -> Non
 
     async with alive(home, say(LONG), network=network) as soul:
         await network.hear("tell me")
-        await network.until_visible(5)
-        await soul.idle()
+        await soul.until_said(5)
 
     assert [one.text.strip() for one in network.visible] == [paragraph.strip() for paragraph in PARAGRAPHS]
 
@@ -308,8 +302,7 @@ async def test_a_post_whose_doubt_cannot_be_noted_is_not_repeated_without_a_look
     monkeypatch.setattr(OutboxStore, "delay", cut_off)
     async with alive(home, say("Once."), network=network) as soul:
         await network.hear("tell me")
-        await network.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1)
 
     assert [one.text for one in network.visible] == ["Once."]
     assert network.looks
@@ -331,10 +324,8 @@ async def test_what_was_refused_half_way_is_remembered_as_far_as_it_was_said(hom
 
     async with alive(home, say(LONG), network=network) as soul:
         await network.hear("tell me")
-        await network.until_visible(2)
-        await soul.idle()
-        with closing(soul.records()) as kept:
-            entries = (kept.conversation(DM) or {})["entries"]
+        await soul.until_said(2)
+        entries = (soul.records().conversation(DM) or {})["entries"]
 
     said = "".join(one.text for one in network.visible)
     assert (said, len(network.visible)) == (LONG[: len(said)], 2)
@@ -347,8 +338,7 @@ async def test_a_reply_beyond_eight_posts_ends_in_a_visible_mark(home: Home) -> 
 
     async with alive(home, say(LONG * 4), network=network) as soul:
         await network.hear("tell me")
-        await network.until_visible(8)
-        await soul.idle()
+        await soul.until_said(8)
         with closing(soul.records()) as kept:
             (said,) = [one for one in (kept.conversation(DM) or {})["entries"] if one["entry_type"] == "externalDialog"]
 

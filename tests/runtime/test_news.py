@@ -53,8 +53,7 @@ async def talked(
             wall.now += timedelta(minutes=1)
             said = len(soul.network.visible)
             await soul.network.hear(text)
-            await soul.network.until_visible(said + 1)
-            await soul.idle()
+            await soul.until_said(said + 1)
         yield soul, voice
 
 

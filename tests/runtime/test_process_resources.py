@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
@@ -185,8 +184,7 @@ async def test_what_a_crash_left_is_thought_one_turn_at_a_time(home: Home) -> No
 
     async with alive(home, Counting(default=reply("Yes.")), resources=resources) as soul:
         was_on = resources.recovery.is_on
-        await soul.network.until_visible(5)
-        await soul.idle()
+        await soul.until_said(5)
         is_on = resources.recovery.is_on
 
     assert (was_on, is_on) == (True, False)
@@ -267,12 +265,11 @@ async def test_a_turn_that_is_to_be_alone_waits_for_the_others_and_keeps_later_o
     assert not recovery.is_on
 
 
-def test_a_message_that_kills_the_process_at_once_is_apologised_for(tmp_path: Path) -> None:
+def test_a_message_that_kills_the_process_at_once_is_apologised_for(machine: Machine) -> None:
     """The process really dies as soon as the model is asked. After three counted deaths the message is given up.
 
     The first death may go uncounted, because that process was not in crash recovery.
     """
-    machine = Machine(tmp_path)
     machine.scripted(*[{"deltas": [reply("never")], "delay_s": 60}] * 5)
     with machine.daemon(is_stopped=False) as pid:
         machine.run("chat", "--once", "poison", "--timeout", "0.5")

@@ -48,8 +48,7 @@ async def say(soul: Alive, *lines: str, wall: Wall) -> None:
     for line in lines:
         answered = len(soul.network.visible)
         await soul.network.hear(line, person="ana")
-        await soul.network.until_visible(answered + 1)
-        await soul.idle()
+        await soul.until_said(answered + 1)
         wall.passes(minutes=10)
 
 

@@ -242,8 +242,7 @@ async def test_a_talk_that_fell_quiet_is_looked_at_once_in_silence(home: Home) -
     async with awake(home, voice, wall, settings={"CLAUDIUS_PSYCHE_ENABLED": "0"}) as soul:
         await look(soul, wall)
         await soul.network.hear("Hello.")
-        await soul.network.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1)
         for _ in range(8):
             wall.passes(minutes=31)
             await look(soul, wall)
@@ -266,15 +265,13 @@ async def test_what_is_expired_is_folded_while_nobody_speaks(home: Home) -> None
     async with awake(home, voice, wall) as soul:
         await look(soul, wall)
         await soul.network.hear("My bridge rusts.")
-        await soul.network.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1)
         for _ in range(5):
             wall.passes(hours=30)
             await look(soul, wall)
         entries = soul.records().conversation("rehearsal:t:dm-ana:")["entries"]
         await soul.network.hear("Again.")
-        await soul.network.until_visible(2)
-        await soul.idle()
+        await soul.until_said(2)
 
     assert [one.purpose for one in voice.requests].count("summary") == 1
     assert entries == []

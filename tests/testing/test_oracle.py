@@ -21,8 +21,7 @@ async def talked(home: Home) -> World:
     """Have three messages said and answered; return what the network knows of them."""
     async with alive(home, Scripted(default=echo)) as soul:
         heard = [await soul.network.hear(f"m{number}") for number in range(3)]
-        await soul.network.until_visible(3)
-        await soul.idle()
+        await soul.until_said(3)
         return World(
             posted=[Posted(key=one.key, conversation=one.conversation, position=one.position) for one in heard],
             visible=[

@@ -47,23 +47,11 @@ MARKED, AUTOMATIC = body(block(LONG, "5m")), body(block(LONG)) | {"cache_control
 FILLING = [block(f"filling {number}") for number in range(19)]
 SECOND = {
     "nothing is cached without a breakpoint": (body(block(LONG)), body(block(LONG)), Counted(input_tokens=20)),
-    "what was written is read, the rest is input": (
-        body(block(LONG, "5m"), block(TAIL)),
-        body(block(LONG, "5m"), block("d" * 40)),
-        Counted(input_tokens=10, read=20),
-    ),
-    "the mark is no part of the prefix": (
-        MARKED,
-        body(block(LONG), block(MORE, "5m")),
-        Counted(input_tokens=0, read=20, write_5m=10),
-    ),
+    "what was written is read, the rest is input": (body(block(LONG, "5m"), block(TAIL)), body(block(LONG, "5m"), block("d" * 40)), Counted(input_tokens=10, read=20)),
+    "the mark is no part of the prefix": (MARKED, body(block(LONG), block(MORE, "5m")), Counted(input_tokens=0, read=20, write_5m=10)),
     "it looks back 20 blocks": (MARKED, body(block(LONG), *FILLING[:18], block(MORE, "5m")), 20),
     "and no further": (MARKED, body(block(LONG), *FILLING, block(MORE, "5m")), 0),
-    "a changed byte before it voids it": (
-        body(block(LONG, "5m"), system=[block("soul")]),
-        body(block(LONG, "5m"), system=[block("soil")]),
-        0,
-    ),
+    "a changed byte before it voids it": (body(block(LONG, "5m"), system=[block("soul")]), body(block(LONG, "5m"), system=[block("soil")]), 0),
     "another model": (MARKED, MARKED | {"model": "other"}, 0),
     "another tool": (MARKED, MARKED | {"tools": [{"name": "t"}]}, 0),
     "a short prefix is not cached": (body(block("a" * 36, "5m")), body(block("a" * 36, "5m")), Counted(input_tokens=9)),
@@ -73,7 +61,7 @@ SECOND = {
         Counted(input_tokens=5, write_1h=20, write_5m=10),
     ),
     "a whole request's mark is that of its last block": (AUTOMATIC, AUTOMATIC, 20),
-}
+}  # fmt: skip
 """A request, the next one, and what of that is counted; a number alone is what is read."""
 
 

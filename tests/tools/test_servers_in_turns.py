@@ -28,9 +28,8 @@ def _children(pid: int) -> list[str]:
     return [Path(f"/proc/{one}/cmdline").read_text() for one in found]
 
 
-def test_a_server_is_in_force_at_the_next_turn_and_shows_no_secret(tmp_path: Path) -> None:
+def test_a_server_is_in_force_at_the_next_turn_and_shows_no_secret(machine: Machine) -> None:
     """Added beside a running daemon, used at once; its own variables are masked before anybody sees them."""
-    machine = Machine(tmp_path)
     machine.home.mkdir(mode=0o700, parents=True)
     (machine.home / ".env").write_text(f"NOTES_TOKEN={CANARY}\n")
     (machine.home / ".env").chmod(0o600)
@@ -50,9 +49,8 @@ def test_a_server_is_in_force_at_the_next_turn_and_shows_no_secret(tmp_path: Pat
     assert not [path for path in kept if CANARY.encode() in path.read_bytes()]
 
 
-def test_without_a_daemon_the_command_that_allows_a_call_sees_it_through(tmp_path: Path) -> None:
+def test_without_a_daemon_the_command_that_allows_a_call_sees_it_through(machine: Machine) -> None:
     """Its process ends when the call has: nothing is cut off in the middle, and the next command tells what came of it."""
-    machine = Machine(tmp_path)
     _add(machine, "lab", "good", "--allow=send=send")
     machine.scripted(_use("lab.send", text="hi"))
     (waiting,) = machine.ok("chat", "--once", "Send it.", "--json").json["waiting"]
@@ -66,9 +64,8 @@ def test_without_a_daemon_the_command_that_allows_a_call_sees_it_through(tmp_pat
     assert [one["reply"] for one in later["earlier"]] == ["Sent."]
 
 
-def test_neither_start_nor_a_turn_without_tools_waits_for_a_server(tmp_path: Path) -> None:
+def test_neither_start_nor_a_turn_without_tools_waits_for_a_server(machine: Machine) -> None:
     """Three servers, one of which never answers: no process of theirs is there before a tool is used."""
-    machine = Machine(tmp_path)
     for name in ("one", "two", "mute"):
         _add(machine, name, "good")
     config = machine.home / "config.toml"
@@ -86,9 +83,8 @@ def test_neither_start_nor_a_turn_without_tools_waits_for_a_server(tmp_path: Pat
     assert [name for name in ("one", "two", "mute") if (machine.root / name).exists()] == ["one"]
 
 
-def test_a_changed_definition_is_off_and_the_daemon_takes_its_servers_along(tmp_path: Path) -> None:
+def test_a_changed_definition_is_off_and_the_daemon_takes_its_servers_along(machine: Machine) -> None:
     """The call is not made, the others go on, `tools list` says why; `kill -9` of the daemon leaves no process."""
-    machine = Machine(tmp_path)
     _add(machine, "lab", "changes")
     machine.scripted(_use("lab.echo", text="hi"), reply("It is off."), _use("lab.peek"), reply("This one is not."))
     with machine.daemon(is_stopped=False) as pid:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Protocol
 
 from claudius.cognition.hooks import Hooks
 from claudius.cognition.mind import Mind, lately
@@ -40,6 +41,13 @@ UNHURRIED = {
 """Raised rate limits: a test talks faster than a person may."""
 
 
+class Shows(Protocol):
+    """Where people see what the soul says."""
+
+    async def until_visible(self, count: int, /) -> object:
+        """Wait until this many whole messages are visible."""
+
+
 @dataclass(frozen=True, slots=True)
 class Alive:
     """A running soul, with the parts that a test inspects."""
@@ -59,6 +67,11 @@ class Alive:
         async with asyncio.timeout(20):
             while self.server.busy:  # noqa: ASYNC110 - a test looks from outside
                 await asyncio.sleep(0.002)
+
+    async def until_said(self, count: int, on: Shows | None = None) -> None:
+        """Wait until so many messages are visible on a network, by default its own, and there is no more work."""
+        await (on or self.network).until_visible(count)
+        await self.idle()
 
 
 @asynccontextmanager

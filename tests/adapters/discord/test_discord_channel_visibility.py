@@ -27,8 +27,7 @@ async def taught(soul: Alive, world: DiscordWorld, channel: str) -> str:
     """Have the soul learn something where Ana speaks. Returns the place that taught it."""
     count = len(await world.visible())
     await world.say(channel, ANA, f"{US} hello")
-    await world.until_visible(count + 1)
-    await soul.idle()
+    await soul.until_said(count + 1, world)
     place = soul.records().conversations()[0]["audience"]
     await soul.mind.store.documents.set_state("currentTopic", TAUGHT, place, datetime.now(UTC))
     return place
@@ -38,8 +37,7 @@ async def asked(soul: Alive, world: DiscordWorld, voice: Scripted, user: str) ->
     """Send the soul a direct message. Returns whether what it was taught stood in the prompt."""
     count = len(await world.visible())
     await world.say(await world.open_dm(user), user, "hello")
-    await world.until_visible(count + 1)
-    await soul.idle()
+    await soul.until_said(count + 1, world)
     return TAUGHT in voice.requests[-1].tail
 
 
@@ -54,8 +52,7 @@ async def test_what_a_channel_taught_shows_to_whoever_sees_it_and_writes_directl
     async with wake(voice=voice) as soul:
         await taught(soul, world, CHANNEL)
         await world.say("300000000000000002", ANA, f"{US} and here?")
-        await world.until_visible(2)
-        await soul.idle()
+        await soul.until_said(2, world)
         sees = [await asked(soul, world, voice, user) for user in (ANA, BOB)]
         questions = await world.calls("get_guild_member")
 
@@ -144,8 +141,7 @@ async def test_a_private_thread_is_a_place_of_its_own(world: DiscordWorld, wake:
         place = await taught(soul, world, thread)
         heard_in = await said(world)
         await world.say(CHANNEL, ANA, f"{US} and here?")
-        await world.until_visible(2)
-        await soul.idle()
+        await soul.until_said(2, world)
         above = TAUGHT in voice.requests[-1].tail
         if state == "archived":
             await world.archive(thread, ANA)
@@ -165,8 +161,7 @@ async def test_a_private_thread_is_answered_there_after_a_night_away(world: Disc
     await world.say(thread, ANA, f"{US} are you back?")
 
     async with wake() as soul:
-        await world.until_visible(2)
-        await soul.idle()
+        await soul.until_said(2, world)
         places = {one["conversation"] for one in soul.records().conversations()}
 
     assert [one for _, one in await said(world)] == ["re hello", "re are you back?"]

@@ -132,8 +132,7 @@ async def test_a_stranger_gets_a_code_and_leaves_no_row(world: DiscordWorld, wak
         asked, code = len(voice.requests), shown.text.rpartition(" ")[2]
         answered = await ask(soul.home, "pairing_approve", code=code)
         await world.say(dm, stranger, "and now?")
-        await world.until_visible(2)
-        await soul.idle()
+        await soul.until_said(2, world)
     async with wake(voice=voice) as soul:
         await world.say(dm, stranger, "still?")
         await world.until_visible(3)

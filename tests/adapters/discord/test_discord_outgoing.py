@@ -106,18 +106,14 @@ async def test_a_ban_and_a_fault_are_told_apart(
         await adapter.speak(utterance())
 
 
-async def test_a_part_waits_while_the_client_is_replaced(ear: Ear, adapter: DiscordAdapter) -> None:
-    """A client that is closed during a call has sent nothing: the part waits, and this is not a fault."""
+async def test_a_part_waits_while_no_client_is_there(ear: Ear, adapter: DiscordAdapter, make: Make) -> None:
+    """A client that is closed during a call has sent nothing, and so has one that does not listen yet: no fault."""
     await adapter._in().gateway.close()
 
     with pytest.raises(DeliveryLater):
         await adapter.speak(utterance())
     with pytest.raises(DeliveryLater):
         await adapter.find(utterance(), decided_at=datetime.now(UTC))
-
-
-async def test_a_part_waits_until_the_adapter_listens(make: Make) -> None:
-    """The part waits and is not lost."""
     with pytest.raises(DeliveryLater):
         await make().speak(utterance())
 

@@ -25,8 +25,7 @@ async def test_a_mention_in_a_thread_of_others_is_answered_there(world: DiscordW
 
     async with wake() as soul:
         await world.say(thread, ANA, f"{US} any ideas?")
-        await world.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, world)
 
     assert await said(world) == [(thread, "re any ideas?")]
     assert await world.calls("start_thread_from_message") == []
@@ -39,8 +38,7 @@ async def test_a_thread_that_is_there_already_is_used(world: DiscordWorld, wake:
         message = await world.say(CHANNEL, ANA, f"{US} hello")
         await world.create_thread(CHANNEL, ANA, "hello", message=message, deliver=False)
         await world.release_events()
-        await world.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, world)
 
     assert await said(world) == [(message, "re hello")]
     assert [call.code for call in await world.calls("start_thread_from_message")] == [160004]
@@ -57,8 +55,7 @@ async def test_without_threads_the_answer_is_a_reply_in_the_channel(world: Disco
 
     async with wake() as soul:
         message = await world.say(channel, ANA, f"{US} hello")
-        await world.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, world)
 
     (shown,) = await world.visible()
     assert (shown.channel, shown.text, shown.reference) == (channel, "re hello", message)
@@ -70,8 +67,7 @@ async def test_a_thread_whose_opening_got_no_answer_is_opened_once(world: Discor
 
     async with wake() as soul:
         message = await world.say(CHANNEL, ANA, f"{US} hello")
-        await world.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, world)
 
     assert await said(world) == [(message, "re hello")]
     assert len([one for one in await world.trace() if one.kind == "thread"]) == 1
@@ -97,12 +93,10 @@ async def test_an_archived_thread_is_reopened(world: DiscordWorld, wake: Wake) -
     """An archived thread is not a refusal, because posting unarchives it."""
     async with wake() as soul:
         thread = await world.say(CHANNEL, ANA, f"{US} hello")
-        await world.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, world)
         await world.archive(thread, ANA)
         await world.say(thread, ANA, f"{US} one more thing")
-        await world.until_visible(2)
-        await soul.idle()
+        await soul.until_said(2, world)
 
     assert await said(world) == [(thread, "re hello"), (thread, "re one more thing")]
 
@@ -115,8 +109,7 @@ async def test_a_reply_that_may_not_be_posted_is_given_up(world: DiscordWorld, w
         await world.overwrite(CHANNEL, deny=["send_messages_in_threads"])
         await world.release_events()
         await world.say(DM, ANA, "hi")
-        await world.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, world)
         kept = soul.records()
         dead = kept.dead()
         kept.close()
@@ -129,16 +122,13 @@ async def test_typing_shows_where_the_message_is(world: DiscordWorld, wake: Wake
     """A22: typing shows in the channel until there is a thread, then in the thread, and never if it is switched off."""
     async with wake() as soul:
         thread = await world.say(CHANNEL, ANA, f"{US} hello")
-        await world.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, world)
         await world.say(thread, ANA, "and?")
-        await world.until_visible(2)
-        await soul.idle()
+        await soul.until_said(2, world)
     shown = [one.channel for one in await world.trace() if one.kind == "typing"]
     async with wake(options={"is_typing_shown": False}) as soul:
         await world.say(DM, ANA, "hi")
-        await world.until_visible(3)
-        await soul.idle()
+        await soul.until_said(3, world)
 
     assert shown == [CHANNEL, thread]
     assert [one.channel for one in await world.trace() if one.kind == "typing"] == shown
@@ -199,8 +189,7 @@ async def test_an_edit_that_came_between_two_listeners_is_read_from_the_history(
     """No one was told of it: the words that it took away are found by no one, the new ones are; it answers nothing."""
     async with wake() as soul:
         message = await world.say(DM, ANA, "the pass phrase is heron")
-        await world.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, world)
     await world.edit(DM, message, "the pass phrase is secret", deliver=False)
     async with wake() as soul:
         async with asyncio.timeout(20):

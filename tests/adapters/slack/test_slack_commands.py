@@ -167,8 +167,7 @@ async def test_why_names_what_an_answer_drew_on(slack: SlackWorld, wake: Wake) -
     """`why` links the portraits and messages behind the asker's last answer, and never quotes them."""
     async with wake() as soul:
         await slack.say("C1", "U1", "<@U0BOT> hello")
-        await slack.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, slack)
         await slack.slash("C1", "U1", "/claudius", "why")
         ((to, told),) = await answers(slack, soul, 1)
 
@@ -181,8 +180,7 @@ async def test_forget_me_asks_first_then_gives_the_receipt(slack: SlackWorld, wa
     """`forget me` erases nothing before the confirmation, then everything. That person alone gets the receipt."""
     async with wake() as soul:
         await slack.say("D1", "U1", "my secret is the blue heron in the garden")
-        await slack.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, slack)
         await slack.slash("D1", "U1", "/claudius", "forget me yes")
         await answers(slack, soul, 1)
         before = soul.records().person(ANA)
@@ -238,8 +236,7 @@ async def test_only_an_owner_brings_the_soul_into_a_channel_and_anybody_sends_it
         await slack.slash("C1", "U1", "/ensoul", "off")
         await answers(slack, soul, 5)
         await slack.say("C1", "U1", "<@U0BOT> and now?")
-        await slack.until_visible(7)
-        await soul.idle()
+        await soul.until_said(7, slack)
         said = await aloud(slack)
 
     assert "owner" in told[0]
@@ -264,8 +261,7 @@ async def test_people_named_by_the_owner_may_turn_the_soul_on(slack: SlackWorld,
         await soul.idle()
         await slack.slash("C1", "U1", "/ensoul")
         ((_, told),) = await answers(slack, soul, 1)
-        await slack.until_visible(2)
-        await soul.idle()
+        await soul.until_said(2, slack)
         entries = (soul.records().conversation("slack:T1:C1:") or {})["entries"]
 
     assert told.startswith("I take part here")
@@ -288,8 +284,7 @@ async def test_after_its_removal_from_a_channel_it_no_longer_takes_part(slack: S
         away = (await answers(slack, soul, 2))[-1][1]
         await slack.join("C1", BOT_USER)
         await slack.say("C1", "U1", "<@U0BOT> hello")
-        await slack.until_visible(3)
-        await soul.idle()
+        await soul.until_said(3, slack)
     async with wake(**OWNED) as soul:
         await slack.slash("C1", "U1", "/ensoul", "status")
         back = (await answers(slack, soul, 3))[-1][1]
@@ -333,8 +328,7 @@ async def test_off_in_a_direct_message_mutes_until_on(slack: SlackWorld, wake: W
         await slack.slash(dm, "U1", "/ensoul")
         await answers(slack, soul, 2)
         await slack.say(dm, "U1", "and now?")
-        await slack.until_visible(3)
-        await soul.idle()
+        await soul.until_said(3, slack)
 
     assert silent == []
     assert await aloud(slack) == ["re and now?"]
@@ -350,8 +344,7 @@ async def test_the_same_words_work_in_a_thread(slack: SlackWorld, wake: Wake) ->
 
     async with wake(voice=voice) as soul:
         ts = await slack.say("C1", "U1", "<@U0BOT> hello")
-        await slack.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, slack)
         await slack.say("C1", "U1", "!whoami", thread_ts=ts)
         (shown,) = await slack.until_called("chat.postEphemeral")
         await slack.say("C1", "U1", "!quiet", thread_ts=ts)
@@ -360,8 +353,7 @@ async def test_the_same_words_work_in_a_thread(slack: SlackWorld, wake: Wake) ->
         await slack.until_quiet()
         await soul.idle()
         await slack.say("C1", "U1", f"<@{BOT_USER}> are you?", thread_ts=ts)
-        await slack.until_visible(4)
-        await soul.idle()
+        await soul.until_said(4, slack)
 
     assert (shown.arguments["user"], shown.arguments["thread_ts"]) == ("U1", ts)
     assert await aloud(slack) == ["re hello", "re are you?"]

@@ -50,8 +50,7 @@ async def test_a_sentence_in_pieces(row: Row, slack: SlackWorld, wake: Wake, mon
             ((who, text),) = one.items() if isinstance(one, dict) else (("ada", one),)
             user = {"ada": "U1", "ben": "U2"}[who]
             await slack.say(channel, user, text.replace("{bot}", "U0BOT"), thread_ts=thread)
-        await slack.until_visible(before + count)
-        await soul.idle()
+        await soul.until_said(before + count, slack)
 
     assert len(await said(slack)) == before + count
     prompt = voice.requests[-1].tail + "".join(one.content for one in voice.requests[-1].history)
@@ -76,8 +75,7 @@ async def test_a_second_piece_begins_the_turn_anew(
         await slack.say(direct, "U1", "quick question")
         await asked.wait()
         await slack.say(direct, "U1", PUMP)
-        await slack.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, slack)
 
     assert len(await said(slack)) == 1
     assert "quick question" in voice.requests[-1].tail
@@ -182,7 +180,6 @@ async def test_a_reminder_costs_no_turn_that_is_under_way(slack: SlackWorld, wak
                 await asyncio.sleep(0.01)
         await asyncio.sleep(0.05)
         opened.set()
-        await slack.until_visible(2)
-        await soul.idle()
+        await soul.until_said(2, slack)
 
     assert len(voice.requests) == len(await said(slack)) == 2

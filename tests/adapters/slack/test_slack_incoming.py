@@ -95,32 +95,17 @@ def test_the_longest_message_is_heard_whole(length: int) -> None:
     ("changes", "conversation", "kind", "audience"),
     [
         ({"text": "<@U0BOT> hi"}, f"slack:T1:C1:{TS}", Kind.MENTION, "shared:slack:T1:C1"),
-        (
-            {"type": "app_mention", "text": "<@U0BOT> hi", "channel_type": None},
-            f"slack:T1:C1:{TS}",
-            Kind.MENTION,
-            "shared:slack:T1:C1",
-        ),
+        ({"type": "app_mention", "text": "<@U0BOT> hi", "channel_type": None}, f"slack:T1:C1:{TS}", Kind.MENTION, "shared:slack:T1:C1"),
         ({"text": "hi", "thread_ts": "1.0"}, "slack:T1:C1:1.0", Kind.MESSAGE, "shared:slack:T1:C1"),
         ({"text": "<@U0BOT> hi", "thread_ts": "1.0"}, "slack:T1:C1:1.0", Kind.MENTION, "shared:slack:T1:C1"),
         ({"text": "hi"}, "slack:T1:C1:", Kind.MESSAGE, "shared:slack:T1:C1"),
         ({"text": "hi", "thread_ts": TS}, "slack:T1:C1:", Kind.MESSAGE, "shared:slack:T1:C1"),
         ({"channel": "D1", "channel_type": "im"}, "slack:T1:D1:", Kind.MESSAGE, "private:slack:T1:U1"),
-        (
-            {"channel": "D1", "channel_type": "im", "text": "<@U0BOT> hi"},
-            "slack:T1:D1:",
-            Kind.MESSAGE,
-            "private:slack:T1:U1",
-        ),
-        (
-            {"channel": "D1", "channel_type": "im", "thread_ts": "1.0"},
-            "slack:T1:D1:1.0",
-            Kind.MESSAGE,
-            "private:slack:T1:U1",
-        ),
+        ({"channel": "D1", "channel_type": "im", "text": "<@U0BOT> hi"}, "slack:T1:D1:", Kind.MESSAGE, "private:slack:T1:U1"),
+        ({"channel": "D1", "channel_type": "im", "thread_ts": "1.0"}, "slack:T1:D1:1.0", Kind.MESSAGE, "private:slack:T1:U1"),
         ({"channel": "G1", "channel_type": "mpim"}, "slack:T1:G1:", Kind.MESSAGE, "shared:slack:T1:G1"),
     ],
-)
+)  # fmt: skip
 def test_each_message_has_its_place(changes: dict[str, Any], conversation: str, kind: Kind, audience: str) -> None:
     """A mention opens a thread and a DM stays a DM.
 
@@ -219,18 +204,12 @@ def test_slack_says_who_somebody_is(user: dict[str, Any], standing: Standing) ->
     assert known({"id": "U1", "name": "ana", "team_id": "T1", **user}, US) == Who("ana", standing)
 
 
-def test_another_workspace_of_the_same_organisation_is_not_foreign() -> None:
+@pytest.mark.parametrize(("enterprise", "standing"), [("E1", Standing.MEMBER), ("E2", Standing.OUTSIDER)])
+def test_another_workspace_of_the_same_organisation_is_not_foreign(enterprise: str, standing: Standing) -> None:
     """Enterprise Grid: one organisation, many team ids."""
-    grid = SlackBot("T1", "U0BOT", "B0BOT", "E1")
+    user = {"name": "ana", "team_id": "T2", "enterprise_user": {"enterprise_id": enterprise}}
 
-    assert (
-        known({"name": "ana", "team_id": "T2", "enterprise_user": {"enterprise_id": "E1"}}, grid).standing
-        is Standing.MEMBER
-    )
-    assert (
-        known({"name": "ana", "team_id": "T2", "enterprise_user": {"enterprise_id": "E2"}}, grid).standing
-        is Standing.OUTSIDER
-    )
+    assert known(user, SlackBot("T1", "U0BOT", "B0BOT", "E1")).standing is standing
 
 
 def test_a_message_names_its_speakers_team() -> None:

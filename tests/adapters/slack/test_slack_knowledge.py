@@ -30,12 +30,10 @@ async def shown(slack: SlackWorld, wake: Wake, says: list[str], **settings: str)
     async with wake(voice=VOICE, **settings) as soul:
         for n in range(3):
             await slack.say("C1", "U2", "<@U0BOT> You are useless and stupid, I hate you.")
-            await slack.until_visible(n + 1)
-            await soul.idle()
+            await soul.until_said(n + 1, slack)
         for n, line in enumerate(lines, 4):
             await slack.say(direct, "U1", line)
-            await slack.until_visible(n)
-            await soul.idle()
+            await soul.until_said(n, slack)
         if last.startswith("/claudius "):
             await slack.slash(direct, "U1", "/claudius", last.removeprefix("/claudius "))
             await slack.until_called("response_url", 1)
@@ -72,8 +70,7 @@ async def test_a_channel_is_named_and_not_numbered(slack: SlackWorld, wake: Wake
     """What was learned in a channel says where, as a link that Slack shows by the channel's name."""
     async with wake(voice=VOICE) as soul:
         await slack.say("C1", "U1", "<@U0BOT> hello")
-        await slack.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, slack)
         here, now = "shared:slack:T1:C1", soul.mind.clock()
         await soul.mind.store.documents.set_model("slack:T1:U1", here, "Builds bridges.", "met", "owner", now)
         await slack.slash("C1", "U1", "/claudius", "whoami")

@@ -85,8 +85,7 @@ async def test_with_the_manifest_and_nothing_more_it_hears_and_speaks(slack: Sla
     async with wake() as soul:
         for channel in ("C1", "G1", "G2", "D1"):
             await slack.say(channel, "U1", f"<@U0BOT> {channel}")
-        await slack.until_visible(4)
-        await soul.idle()
+        await soul.until_said(4, slack)
 
     assert sorted(text for _, _, text in await said(slack)) == ["re C1", "re D1", "re G1", "re G2"]
     assert [call.method for call in await slack.calls() if call.error == "missing_scope"] == []

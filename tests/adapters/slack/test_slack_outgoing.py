@@ -18,12 +18,18 @@ from lab.loopback.slack.world import SlackWorld
 from slack_side import reply
 
 
+@pytest.fixture
+async def ts(slack: SlackWorld, ear: Ear) -> str:
+    """Return the position of a mention that was heard."""
+    said = await slack.say("C1", "U1", "<@U0BOT> hi")
+    await ear.until(1)
+    return said
+
+
 async def test_an_app_that_may_not_speak_yet_says_it_once_it_may(
-    slack: SlackWorld, ear: Ear, adapter: SlackAdapter
+    slack: SlackWorld, ts: str, adapter: SlackAdapter
 ) -> None:
     """A missing scope is a fault of the installation, not of the reply: the reply waits and is not given up."""
-    ts = await slack.say("C1", "U1", "<@U0BOT> hi")
-    await ear.until(1)
     scopes = await slack.scopes(BOT_TOKEN)
     await slack.allow(BOT_TOKEN, [scope for scope in scopes if scope != "chat:write"])
 
@@ -36,11 +42,9 @@ async def test_an_app_that_may_not_speak_yet_says_it_once_it_may(
 
 
 async def test_a_server_that_does_not_know_markdown_text_gets_the_older_format(
-    slack: SlackWorld, ear: Ear, adapter: SlackAdapter
+    slack: SlackWorld, ts: str, adapter: SlackAdapter
 ) -> None:
     """One call is refused; from then on the older format is used."""
-    ts = await slack.say("C1", "U1", "<@U0BOT> hi")
-    await ear.until(1)
     await slack.fault("chat.postMessage", "error", error="invalid_arguments", where={"markdown_text": None}, times=9)
 
     await adapter.speak(reply(ts, "**one** < two"))
@@ -54,11 +58,9 @@ DONE = ("⏰ Fri 27 Nov 2026, 9:00 Europe/Berlin · a < b · p1", "✎ f7")
 
 
 async def test_receipts_stand_in_a_context_block_under_the_words(
-    slack: SlackWorld, ear: Ear, adapter: SlackAdapter
+    slack: SlackWorld, ts: str, adapter: SlackAdapter
 ) -> None:
     """One post: the words as markdown, then a line an act, in plain text that names no one; found again by its key."""
-    ts = await slack.say("C1", "U1", "<@U0BOT> hi")
-    await ear.until(1)
     said = replace(reply(ts, "**one**"), receipts=DONE)
 
     posted = await adapter.speak(said)
@@ -73,11 +75,9 @@ async def test_receipts_stand_in_a_context_block_under_the_words(
 
 
 async def test_a_server_that_knows_no_markdown_gets_the_receipts_as_text(
-    slack: SlackWorld, ear: Ear, adapter: SlackAdapter
+    slack: SlackWorld, ts: str, adapter: SlackAdapter
 ) -> None:
     """They follow after a blank line, and nothing in them is markup."""
-    ts = await slack.say("C1", "U1", "<@U0BOT> hi")
-    await ear.until(1)
     await slack.fault("chat.postMessage", "error", error="invalid_blocks", times=1)
 
     await adapter.speak(replace(reply(ts, "**one**"), receipts=DONE))
@@ -87,11 +87,9 @@ async def test_a_server_that_knows_no_markdown_gets_the_receipts_as_text(
 
 @pytest.mark.parametrize("asked", ["1e12", "inf", "nan", "-5", "soon", "0.5e9", ""])
 async def test_a_rate_limit_that_names_no_possible_wait_is_a_refusal_all_the_same(
-    slack: SlackWorld, ear: Ear, adapter: SlackAdapter, asked: str
+    slack: SlackWorld, ts: str, adapter: SlackAdapter, asked: str
 ) -> None:
     """A 429 means that nothing was applied, whatever its Retry-After says. The wait is bounded."""
-    ts = await slack.say("C1", "U1", "<@U0BOT> hi")
-    await ear.until(1)
     await slack.fault("chat.postMessage", "rate_limit", retry_after_s=asked, times=9)
 
     with pytest.raises(DeliveryLater) as told:
@@ -101,19 +99,15 @@ async def test_a_rate_limit_that_names_no_possible_wait_is_a_refusal_all_the_sam
     assert 0 < told.value.after_s <= LONGEST_DELAY_S
 
 
-async def test_a_short_wait_with_a_fraction_is_waited_out(slack: SlackWorld, ear: Ear, adapter: SlackAdapter) -> None:
+async def test_a_short_wait_with_a_fraction_is_waited_out(slack: SlackWorld, ts: str, adapter: SlackAdapter) -> None:
     """The library itself reads whole seconds only, and fails on anything else."""
-    ts = await slack.say("C1", "U1", "<@U0BOT> hi")
-    await ear.until(1)
     await slack.fault("chat.postMessage", "rate_limit", retry_after_s="0.1")
 
     assert await adapter.speak(reply(ts))
 
 
-async def test_a_token_that_was_taken_back_costs_no_reply(slack: SlackWorld, ear: Ear, adapter: SlackAdapter) -> None:
+async def test_a_token_that_was_taken_back_costs_no_reply(slack: SlackWorld, ts: str, adapter: SlackAdapter) -> None:
     """The reply waits until a person repairs the token."""
-    ts = await slack.say("C1", "U1", "<@U0BOT> hi")
-    await ear.until(1)
     await slack.revoke(BOT_TOKEN)
 
     with pytest.raises(DeliveryLater):

@@ -32,11 +32,9 @@ async def test_a_transcript_that_is_still_written_is_waited_for(slack: SlackWorl
         await slack.say("D1", "U1", "", files=[file])
         await slack.until_called("files.info", 2)
         await slack.describe(file, transcription("complete", "The key is with Ines"))
-        await slack.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, slack)
         await slack.say("D1", "U1", "who has it?")
-        await slack.until_visible(2)
-        await soul.idle()
+        await soul.until_said(2, slack)
 
     first, second = map(prompt_of, voice.requests)
     (said,) = [one for one in records(first) if one["kind"] == "message"]
@@ -50,8 +48,7 @@ async def test_a_clip_without_a_transcript_is_told_honestly(slack: SlackWorld, w
     voice = Scripted(default=echo)
     async with wake(voice=voice) as soul:
         await slack.upload("D1", "U1", "memo.mp3", b"sound")
-        await slack.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, slack)
 
     (file,) = [one for one in records(prompt_of(voice.requests[0])) if one["kind"] == "file"]
     assert "listened" in file["unread"]
@@ -79,8 +76,7 @@ async def test_an_alert_is_shown_as_it_was_forwarded(slack: SlackWorld, wake: Wa
         await slack.edit("C1", post, "RESOLVED: disk")
         await slack.until_quiet()
         await slack.delete("D1", first)
-        await slack.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, slack)
 
     (shown,) = shown_in(voice.requests[-1])
     assert (shown["text"], shown["from"], shown["bot"]) == ("FIRING: disk", "Alerts", True)
@@ -121,15 +117,7 @@ TABLE = {
         ({"text": "", "blocks": [RICH]}, "<@U2> look at this:tada:\none\ntwo", []),
         ({"text": "see", "blocks": [RICH, TABLE]}, "see", [("attached", "host | load\na | one")]),
         ({"bot_id": "B1", "text": "a b", "blocks": [{"type": "section", "text": {"text": "a *b*"}}]}, "a b", []),
-        (
-            {
-                "bot_id": "B1",
-                "text": "new",
-                "blocks": [{"type": "video", "title": {"text": "Tour"}, "alt_text": "a tour"}],
-            },
-            "new",
-            [("attached", "Tour\na tour")],
-        ),
+        ({"bot_id": "B1", "text": "new", "blocks": [{"type": "video", "title": {"text": "Tour"}, "alt_text": "a tour"}]}, "new", [("attached", "Tour\na tour")]),
         ({"text": "x", "attachments": [{"fallback": "only this"}]}, "x", [("attached", "only this")]),
         ({"text": "x", "attachments": [{"from_url": "https://example.com"}]}, "x", []),
         (
@@ -138,13 +126,9 @@ TABLE = {
             [("forwarded", "<@U2> look at this:tada:\none\ntwo")],
         ),
         ({"text": 7, "blocks": {"a": 1}, "attachments": ["no", None], "files": None}, "", []),
-        (
-            {"text": "x", "attachments": [{"title": "a", "fields": [{"title": "host"}, {"value": 7}]}]},
-            "x",
-            [("attached", "a\nhost")],
-        ),
+        ({"text": "x", "attachments": [{"title": "a", "fields": [{"title": "host"}, {"value": 7}]}]}, "x", [("attached", "a\nhost")]),
     ],
-)
+)  # fmt: skip
 def test_words_are_read_wherever_they_stand(event: dict[str, Any], raw: str, shown: list[tuple[str, str]]) -> None:
     """What is said twice is shown once, and nothing that Slack may send is an error."""
     found = shows(event, "T1")

@@ -1,7 +1,6 @@
 """The whole soul on Slack: each message is answered once, in its place, whatever fails on the way."""
 
 import asyncio
-from contextlib import closing
 
 import pytest
 
@@ -29,8 +28,7 @@ async def test_a_listened_to_channel_is_kept_and_not_answered(slack: SlackWorld,
         await slack.until_visible(1)
         await slack.until_quiet()
         await soul.idle()
-        with closing(soul.records()) as kept:
-            overheard = kept.conversation("slack:T1:C1:")
+        overheard = soul.records().conversation("slack:T1:C1:")
 
     assert [one["content"] for one in (overheard or {})["entries"]] == ["lunch?"]
     assert len(voice.requests) == 1
@@ -88,8 +86,7 @@ async def test_an_answer_to_a_deleted_thread_does_not_stay_in_the_channel(slack:
         await slack.delete("C1", ts)
         await slack.until_called("chat.delete")
         await soul.idle()
-        with closing(soul.records()) as kept:
-            dead = kept.dead()
+        dead = soul.records().dead()
 
     assert {one["reason"] for one in dead} == {"thread_gone"}
     assert [one.kind for one in await slack.trace() if one.by == "app" and one.kind in ("post", "delete")] == [
@@ -106,17 +103,14 @@ async def test_a_person_who_left_a_channel_meanwhile_is_shown_nothing_of_it(slac
     direct = await slack.open_dm("U2")
     async with wake(voice=voice) as soul:
         await slack.say("C1", "U1", "<@U0BOT> hello")
-        await slack.until_visible(1)
-        await soul.idle()
+        await soul.until_said(1, slack)
         await soul.mind.store.documents.set_state("currentTopic", "Zephyr", "shared:slack:T1:C1", soul.mind.clock())
         await slack.say(direct, "U2", "before")
-        await slack.until_visible(2)
-        await soul.idle()
+        await soul.until_said(2, slack)
     await slack.leave("C1", "U2")
 
     async with wake(voice=voice) as soul:
         await slack.say(direct, "U2", "after")
-        await slack.until_visible(3)
-        await soul.idle()
+        await soul.until_said(3, slack)
 
     assert ["Zephyr" in one.tail for one in voice.requests[1:]] == [True, False]
