@@ -303,6 +303,7 @@ class PlanHere(Struct, frozen=True, kw_only=True):
     zone: str
     text: str
     repeat: str = ""
+    until: date | None = None
     is_asked: bool = True
     """Whether the speaker asked for it; False = the soul's own promise."""
 

@@ -46,6 +46,13 @@ def days_of(repeat: str) -> tuple[str, ...]:
     return WORKDAYS if repeat == "weekdays" else tuple([day for day in DAYS if day in repeat.split(",")])
 
 
+def fitting(at: datetime, zone: tzinfo, repeat: str) -> datetime:
+    """Return an instant; where its day is none of a repetition's, the next one that is. Pure."""
+    days = days_of(repeat)
+    is_day = not days or DAYS[at.astimezone(zone).weekday()] in days
+    return at if is_day else following(at, zone, repeat, at) or at
+
+
 def following(
     first: datetime, zone: tzinfo, repeat: str, after: datetime, until: date | None = None
 ) -> datetime | None:

@@ -66,7 +66,7 @@ FROM (SELECT short, zone, first_at, made_by FROM due WHERE id = :before AND fire
 WHERE due.id = :id;
 
 -- name: plans_of_speaker
-SELECT id, short, scheduled_for, zone, repeat, text, made_as, conversation FROM due
+SELECT id, short, scheduled_for, zone, repeat, until, text, made_as, conversation FROM due
 WHERE audience = :audience AND person IN (SELECT value FROM json_each(:persons)) AND fired_turn IS NULL AND short > 0;
 
 -- name: zone_told

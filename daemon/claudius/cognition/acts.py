@@ -12,6 +12,7 @@ from typing import Any, Final, get_args
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from claudius.acts import (
     MOST_ACTS,
@@ -32,9 +33,9 @@ from claudius.acts import (
 from claudius.cognition.timing import known_zone, zone_name, zone_of
 from claudius.decoding import decoder, misshapen
 from claudius.errors import BadConfiguration
-from claudius.prompt import quoted, short_name
+from claudius.prompt import UNSEEN, quoted, short_name
 from claudius.recollection import EntryType, Recollection
-from claudius.recurrence import local_instant
+from claudius.recurrence import fitting, local_instant
 
 ACTS: Final = "acts"
 NONE: Final = "none"
@@ -173,7 +174,7 @@ def read_acts(text: str, known: ActsBasis) -> ReadActs:
     """Read a section of acts: `none`, or one JSON object a line. More than five are too many. Pure."""
     bare = text.strip()
     fenced = _FENCE.match(bare)
-    written = map(str.strip, (fenced[1] if fenced else bare).splitlines())
+    written = map(str.strip, (fenced[1] if fenced else bare).split("\n"))
     lines = [line for line in written if line.strip(_EDGES).casefold() not in ("", NONE)]
     if not lines:
         return ReadActs(written=NONE)
@@ -262,12 +263,15 @@ def _promise(act: _Promise, known: ActsBasis) -> PlanMade:
 def _move(act: _Move, known: ActsBasis) -> PlanMoved:
     plans, repeat = known.recollection.plans, _rhythm(act.repeat)
     plan = _listed(act.plan, plans, "Plans")
-    at, wall = _at(act.at, act.zone, known) if act.at else (None, None)
+    (waits,) = [one for one in plans if one.id == plan]
+    own = replace(known, zone=waits.zone or known.zone)
+    at, wall = _at(act.at, act.zone, own) if act.at else (None, None)
     if at is None and repeat is None and not act.until:
         raise _Refusal("it names neither another `at` nor another `repeat` nor `until`")
-    zone = _iana(act.zone) if act.zone else ""
-    (waits,) = [one for one in plans if one.id == plan]
-    until = _until(act.until, (at or waits.at).astimezone(known_zone(zone, waits.zone, known.zone)).date())
+    zone, here = _iana(act.zone) if act.zone else "", known_zone(own.zone)
+    first = at.astimezone(known_zone(zone, own.zone)) if at else fitting(waits.at, here, repeat or "").astimezone(here)
+    last = str(waits.until) if waits.until and repeat != "" else None
+    until = _until(act.until or last, first.date())
     return PlanMoved(plan=plan, at=at, zone=zone, repeat=repeat, until=until, wall=wall)
 
 
@@ -299,20 +303,8 @@ def _know(act: _Know, known: ActsBasis) -> FactKnown:
     )
 
 
-def _ended(act: _NoLonger, known: ActsBasis) -> FactEnded:
-    return FactEnded(fact=_fact(act.fact, known), why=_cut(act.text or ""))
-
-
 def _forget(act: _Forget, known: ActsBasis) -> Forgotten:
     return Forgotten(fact=_fact(act.fact, known)) if act.fact else Forgotten(matter=_matter(act.matter or "", known))
-
-
-def _opened(act: _Open, known: ActsBasis) -> MatterOpened:
-    return MatterOpened(person=_person(known), text=_text(act.text), when=_day(act.when, "when"))
-
-
-def _closed(act: _Close, known: ActsBasis) -> MatterClosed:
-    return MatterClosed(matter=_matter(act.matter, known))
 
 
 def _moved_to(act: _Zone, known: ActsBasis) -> ZoneSet:
@@ -321,8 +313,11 @@ def _moved_to(act: _Zone, known: ActsBasis) -> ZoneSet:
 
 
 _CHECKS: Final[Mapping[type, Callable[[Any, ActsBasis], Act]]] = {
-    _Remind: _reminder, _Promise: _promise, _Move: _move, _Cancel: _cancel, _Know: _know, _NoLonger: _ended,
-    _Forget: _forget, _Open: _opened, _Close: _closed, _Zone: _moved_to,
+    _Remind: _reminder, _Promise: _promise, _Move: _move, _Cancel: _cancel, _Know: _know, _Forget: _forget,
+    _Zone: _moved_to,
+    _NoLonger: lambda act, known: FactEnded(fact=_fact(act.fact, known), why=_cut(act.text or "")),
+    _Open: lambda act, known: MatterOpened(person=_person(known), text=_text(act.text), when=_day(act.when, "when")),
+    _Close: lambda act, known: MatterClosed(matter=_matter(act.matter, known)),
 }  # fmt: skip
 
 
@@ -385,13 +380,13 @@ def _matter(short: str, known: ActsBasis) -> int:
 
 def _text(text: str) -> str:
     said = _cut(text)
-    if not said:
+    if not any(one.isprintable() for one in said.replace(" ", "")):
         raise _Refusal("its `text` is empty")
     return said
 
 
 def _cut(text: str) -> str:
-    return " ".join(text.split())[:TEXT_CHARS].rstrip()
+    return " ".join(UNSEEN.sub("", text).split())[:TEXT_CHARS].rstrip()
 
 
 def _zone(written: str | None, known: ActsBasis) -> str:

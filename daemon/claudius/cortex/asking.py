@@ -23,7 +23,7 @@ from claudius.errors import ClaudiusError, TimedOut
 from claudius.intent import Call
 from claudius.ledger_types import Known
 from claudius.observed import ConsultAnswer, Consulted, ConsultRequest
-from claudius.prompt import fence, nested_line, valid
+from claudius.prompt import HIDES, fence, nested_line, valid
 from claudius.provider import Delta, Done, Event, Provider, Request, Reset, Usage, quiet
 from claudius.soul import SoulText
 
@@ -39,10 +39,7 @@ MOST_CHARS = 65_536
 SUMMARY_CHARS = 800
 _FENCED = re.compile(r"```json[ \t]*\r?\n(.*?)```", re.DOTALL | re.IGNORECASE)
 _LISTS = ("assessments", "beliefs", "directives")
-_UNSEEN = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
-    "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff\ud800-\udfff]"
-)
+_UNSEEN = re.compile(f"[{HIDES}\ud800-\udfff]")
 REQUEST_CHARS, REASON_CHARS, RESPONSE_CHARS, CONDITIONS = 2000, 600, 600, 4
 
 

@@ -25,7 +25,7 @@ from claudius.prompt import valid
 from claudius.psyche_types import Milestone
 from claudius.receipts import dropped, planned, unplanned, zone_set
 from claudius.recollection import PlanHere, turn_of
-from claudius.recurrence import DAYS, days_of, following, local_instant, zone_named
+from claudius.recurrence import fitting, following, local_instant, zone_named
 
 MOST_OPEN = 100
 """Pending plans allowed in one conversation; further ones are refused."""
@@ -195,14 +195,11 @@ def move_plan(db: Database, row: Row, act: PlanMoved) -> None:
     with Decoding("due", row["id"]):
         next_at = instant(row["scheduled_for"])
     at, zone = act.at, act.zone or row["zone"] or ""
-    rhythm, days = row["repeat"] if act.repeat is None else act.repeat, () if at else days_of(act.repeat or "")
+    rhythm = row["repeat"] if act.repeat is None else act.repeat
     if at is None and zone != (row["zone"] or ""):
         here = next_at.astimezone(zone_named(row["zone"]))
         at = local_instant(here.date(), here.time(), zone_named(zone))
-    begin = at or next_at
-    if days and DAYS[begin.astimezone(zone_named(zone)).weekday()] not in days:
-        at = following(begin, zone_named(zone), rhythm, begin)
-    then = stamp(at or next_at)
+    then = stamp(act.at or fitting(at or next_at, zone_named(zone), act.repeat or ""))
     until = act.until.isoformat() if act.until else row["until"]
     db.run(
         "plan_moved",
@@ -251,6 +248,7 @@ def plan_here(row: Row) -> PlanHere:
             zone=row["zone"] or "",
             text=row["text"],
             repeat=row["repeat"],
+            until=date.fromisoformat(row["until"]) if row["until"] else None,
             is_asked=row["made_as"] != PROMISE,
         )
 
