@@ -108,8 +108,7 @@ async def test_earlier_messages_of_a_thread_are_overheard_and_owed_nothing(side:
         await side.stage.until_told()
     async with side.wake(home, voice, CLAUDIUS_RUNTIME_FOLLOW="mention") as soul:
         await side.stage.say(CHANNEL, "agreed?", thread=thread, calls=True)
-        shown = await side.stage.until_visible(2)
-        await soul.idle()
+        shown = await soul.until_said(2, side.stage)
 
     assert [one.text for one in shown] == ["re what do you think?", "re agreed?"]
     first, second = ("".join(one.content for one in request.history) for request in voice.requests)
@@ -126,8 +125,7 @@ async def test_a_thread_that_cannot_be_read_holds_nothing_up(side: Side, home: H
         thread = await begun(side)
         await side.stage.refuse_history()
         await side.stage.say(CHANNEL, "what do you think?", thread=thread, calls=True)
-        (shown,) = await side.stage.until_visible(1)
-        await soul.idle()
+        (shown,) = await soul.until_said(1, side.stage)
 
     assert shown.text == "re what do you think?"
 
@@ -214,8 +212,7 @@ async def test_a_refused_reaction_becomes_a_line(side: Side, home: Home) -> None
         await world.fault("reactions.add", "error", error="missing_scope", where={"name": "+1"})
     async with side.wake(home, Scripted(), **BY_SIGN) as soul:
         await side.stage.say(DM, "thanks!")
-        (shown,) = await side.stage.until_visible(1)
-        await soul.idle()
+        (shown,) = await soul.until_said(1, side.stage)
 
     assert spoken(soul) == [("acknowledged", shown.text)]
     assert await signs(side) == []

@@ -64,8 +64,7 @@ async def test_a_message_edited_during_its_turn_restarts_the_turn_once(side: Sid
         await side.stage.edit(DM, message, "three")
         await until(soul, "SELECT count(*) FROM inbox WHERE kind = 'edit' AND state = 'pending'", [(1,)])
         await side.stage.react(DM, message, "🛑")
-        (shown,) = await side.stage.until_visible(1)
-        await soul.idle()
+        (shown,) = await soul.until_said(1, side.stage)
 
         assert shown.text.startswith(STOPPED)
         assert rows(soul, HEARD) == [("three", 1, None)]
@@ -83,8 +82,7 @@ async def test_a_changed_message_is_answered_as_it_stands(side: Side, home: Home
         await side.stage.edit(DM, second, "second, better")
         await side.stage.until_told()
         await side.stage.edit(DM, first, "first, better")
-        shown = await side.stage.until_visible(2)
-        await soul.idle()
+        shown = await soul.until_said(2, side.stage)
 
         assert [one.text for one in shown] == ["re first, better", "re second, better"]
 
@@ -94,8 +92,7 @@ async def test_a_message_edited_after_its_answer_is_amended_in_memory(side: Side
     voice = Scripted(default=echo)
     async with side.wake(home, voice) as soul:
         message = await side.stage.say(CHANNEL, "one", calls=True)
-        (shown,) = await side.stage.until_visible(1)
-        await soul.idle()
+        (shown,) = await soul.until_said(1, side.stage)
         await side.stage.unfurl(CHANNEL, message)
         await side.stage.edit(CHANNEL, message, "two", calls=True)
         await until(soul, HEARD, [("two", 1, None)])
@@ -120,8 +117,7 @@ async def test_a_message_deleted_before_its_answer_gets_none(side: Side, home: H
         await side.stage.say(DM, "third")
         await slow.asked(1)
         await side.stage.delete(DM, (first, second))
-        (shown,) = await side.stage.until_visible(1)
-        await soul.idle()
+        (shown,) = await soul.until_said(1, side.stage)
 
         assert shown.text == "re third"
         assert rows(soul, "SELECT reason FROM inbox WHERE reason IS NOT NULL") == [("withdrawn",), ("withdrawn",)]
@@ -192,8 +188,7 @@ async def test_a_stop_found_by_a_sweep_gets_no_answer_of_its_own(side: Side, hom
     await side.stage.say(DM, "!stop", deliver=False)
     voice = Scripted(default=echo)
     async with side.wake(home, voice) as soul:
-        (_, shown) = await side.stage.until_visible(2)
-        await soul.idle()
+        (_, shown) = await soul.until_said(2, side.stage)
 
     assert shown.text.startswith(STOPPED)
     assert voice.requests == []
@@ -208,8 +203,7 @@ async def test_an_owner_may_stop_what_another_asked(side: Side, home: Home) -> N
         await side.stage.say(CHANNEL, "hang", by=BEN, thread=thread, calls=True)
         await slow.asked(2)
         await side.stage.say(CHANNEL, "!STOP", thread=thread, calls=True)
-        shown = await side.stage.until_visible(2)
-        await soul.idle()
+        shown = await soul.until_said(2, side.stage)
 
         assert shown[1].text.startswith(STOPPED)
 
@@ -224,8 +218,7 @@ async def test_what_was_asked_in_a_channel_is_stopped_from_that_channel(side: Si
         await side.stage.until_told()
         assert not await side.stage.visible()
         await side.stage.say(CHANNEL, "!stop")
-        (shown,) = await side.stage.until_visible(1)
-        await soul.idle()
+        (shown,) = await soul.until_said(1, side.stage)
 
         assert shown.text.startswith(STOPPED)
 
@@ -235,8 +228,7 @@ async def test_a_reaction_to_what_was_said_is_kept_and_undone(side: Side, home: 
     voice = Scripted(default=echo)
     async with side.wake(home, voice) as soul:
         message = await side.stage.say(CHANNEL, "hello", calls=True)
-        (shown,) = await side.stage.until_visible(1)
-        await soul.idle()
+        (shown,) = await soul.until_said(1, side.stage)
         kept = "SELECT r.emoji, r.is_on FROM reaction r JOIN turn t ON t.turn = r.turn"
         await side.stage.react(CHANNEL, message, "👎")
         await side.stage.react(CHANNEL, shown.id, "👍", thread=shown.thread)
@@ -266,8 +258,7 @@ async def test_a_reaction_in_a_direct_message_costs_no_model(side: Side, home: H
     voice = Scripted(default=echo)
     async with side.wake(home, voice) as soul:
         await side.stage.say(DM, "hello")
-        (shown,) = await side.stage.until_visible(1)
-        await soul.idle()
+        (shown,) = await soul.until_said(1, side.stage)
         await side.stage.react(DM, shown.id, "❤️")
         await until(soul, "SELECT count(*), min(state) FROM inbox WHERE kind = 'reaction'", [(1, "settled")])
         await soul.idle()

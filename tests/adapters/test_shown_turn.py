@@ -85,8 +85,7 @@ async def test_the_last_lines_are_shown_in_one_turn_and_kept_nowhere(side: Side,
         await side.stage.say(CHANNEL, "no, at seven")
         await side.stage.until_told()
         await side.stage.say(CHANNEL, "who is right?", calls=True)
-        (shown,) = await side.stage.until_visible(1)
-        await soul.idle()
+        (shown,) = await soul.until_said(1, side.stage)
         kept = texts(home)
         await side.stage.say(CHANNEL, "thank you", thread=shown.thread, calls=True)
         await soul.until_said(2, side.stage)
@@ -204,8 +203,7 @@ async def test_a_channel_that_cannot_be_read_holds_nothing_up(
         await side.stage.until_told()
         await side.stage.refuse_history()
         await side.stage.say(CHANNEL, "is that right?", calls=True)
-        (shown,) = await side.stage.until_visible(1)
-        await soul.idle()
+        (shown,) = await soul.until_said(1, side.stage)
 
     assert shown.text == "re is that right?"
     assert [one.message for one in caplog.records if one.name == thread_backfill.log.name] == [
@@ -298,8 +296,7 @@ async def test_a_prompt_that_is_too_long_shows_less(side: Side, home: Home) -> N
             await side.stage.say(CHANNEL, f"first {n} {'x' * 1900} last {n}", by=BEN)
         await side.stage.until_told()
         await side.stage.say(CHANNEL, "is that right?", calls=True)
-        (shown,) = await side.stage.until_visible(1)
-        await soul.idle()
+        (shown,) = await soul.until_said(1, side.stage)
 
     first, second = (sum(len(one["text"]) for one in shown_in(request)) for request in voice.requests)
     assert shown.text == "re is that right?"

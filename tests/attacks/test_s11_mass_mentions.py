@@ -36,8 +36,7 @@ async def test_s11_no_call_pings_anybody(side: Side, home: Home) -> None:
     async with side.wake(home, Scripted(default=reply(ORDER))) as soul:
         await side.stage.say(CHANNEL, "call them all", calls=True)
         await side.stage.say(DM, "call them all")
-        shown = await side.stage.until_visible(2)
-        await soul.idle()
+        shown = await soul.until_said(2, side.stage)
 
     assert not any(LIVE.search(one.text) for one in shown)
     if isinstance(side.stage, SlackStage):

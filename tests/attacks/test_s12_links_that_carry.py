@@ -54,8 +54,7 @@ async def test_s12_no_preview_unfurls_and_no_masked_link_is_left(side: Side, hom
     async with side.wake(home, Scripted(default=reply(ORDER))) as soul:
         await side.stage.say(CHANNEL, "show me", calls=True)
         await side.stage.say(DM, "show me")
-        shown = await side.stage.until_visible(2)
-        await soul.idle()
+        shown = await soul.until_said(2, side.stage)
 
     assert {one.text for one in shown} == {
         "[a cat](https://evil.org/c.png) https://evil.org/x https://evil.org/y https://evil.org/z"

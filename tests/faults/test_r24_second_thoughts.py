@@ -34,8 +34,7 @@ async def test_r24_every_second_thought_at_every_moment(side: Side, home: Home) 
                 await side.stage.edit(DM, message, f"m{number}, better")
             kept += number % 4 != 0
             await side.stage.until_told()
-        shown = await side.stage.until_visible(kept)
-        await soul.idle()
+        shown = await soul.until_said(kept, side.stage)
 
     assert len(shown) >= kept
     assert not await judged(side, home)

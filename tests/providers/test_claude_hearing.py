@@ -1,6 +1,5 @@
 """Parsing a Claude child's output: lines as Claude Code 2.1.330 wrote them against the loopback model."""
 
-import logging
 from typing import Any
 
 import pytest
@@ -99,92 +98,41 @@ def test_a_plain_reply() -> None:
     assert hearing.is_clean
 
 
-@pytest.mark.parametrize(
-    ("reason", "stop_reason"),
-    [("max_tokens", "max_tokens"), ("model_context_window_exceeded", "max_tokens"), ("refusal", "refusal")],
-)
-def test_a_reply_that_the_child_would_go_on_with_ends_there(reason: str, stop_reason: str) -> None:
-    """The child would ask the model again, up to four times; we end the reply there, and drop the session."""
-    heard, hearing = hear(start(), delta("one"), stop(reason), SPEAKS_FOR_US)
+THINKING = event(type="content_block_start", index=0, content_block={"type": "thinking", "thinking": ""})
+THOUGHT = event(type="content_block_delta", index=0, delta={"type": "thinking_delta", "thinking": "secret"})
+TOOL = event(type="content_block_start", index=1, content_block={"type": "tool_use", "name": "Bash\n", "id": "t"})
+END = (stop("end_turn"), PASSED)
+HEARD: dict[str, tuple[list[Line], list[Event], tuple[str, str, bool]]] = {
+    # The child would ask the model again, up to four times, or for a visible reply: it ends there, without the session.
+    "cut off": ([start(), delta("one"), stop("max_tokens"), SPEAKS_FOR_US], [Delta("one")], ("one", "max_tokens", False)),
+    "full": ([start(), delta("one"), stop("model_context_window_exceeded"), SPEAKS_FOR_US], [Delta("one")], ("one", "max_tokens", False)),
+    "refused": ([start(), delta("one"), stop("refusal"), SPEAKS_FOR_US], [Delta("one")], ("one", "refusal", False)),
+    "empty": ([start(), stop("end_turn"), SPEAKS_FOR_US], [], ("", "end", False)),
+    # No tool was offered, so the text up to a call of one is the reply.
+    "a tool": ([start(), delta("Let me look."), TOOL], [Delta("Let me look.")], ("Let me look.", "end", False)),
+    "thinking is no text": ([start(), THINKING, THOUGHT, delta("one two"), *END], [Delta("one two")], ("one two", "end", True)),
+    # The child asked again by itself: the first text is void; without any there is nothing to reset.
+    "a second start": ([start(), delta("half"), start(), delta("one two"), *END], [Delta("half"), Reset(), Delta("one two")], ("one two", "end", True)),
+    "at once": ([start(), start(), delta("one two"), *END], [Delta("one two")], ("one two", "end", True)),
+    "a sub-agent": ([start(), delta("x") | {"parent_tool_use_id": "t"}, delta("one two"), *END], [Delta("one two")], ("one two", "end", True)),
+    "without end": ([start(), *[delta("x" * 300_000)] * 9], [], ("x" * REPLY_CHARS, "max_tokens", False)),
+}  # fmt: skip
+"""What the child writes, what is heard of it, and how it ends: text, reason, and whether the session may go on."""
 
-    done = heard[-1]
+
+@pytest.mark.parametrize("case", HEARD)
+def test_a_reply_ends_where_its_model_ended_it(case: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever the child would do by itself after that."""
+    lines, events, ended = HEARD[case]
+
+    heard, hearing = hear(*lines)
+
+    done = heard.pop()
     assert isinstance(done, Done)
-    assert (done.text, done.stop_reason) == ("one", stop_reason)
-    assert not hearing.is_clean
-
-
-def test_an_empty_reply_ends_there() -> None:
-    """The child would ask for a visible reply; we end the reply there as well."""
-    heard, hearing = hear(start(), stop("end_turn"), SPEAKS_FOR_US)
-
-    assert isinstance(heard[0], Done)
-    assert heard[0].text == ""
-    assert not hearing.is_clean
-
-
-def test_a_tool_call_ends_the_reply_and_is_recorded(caplog: pytest.LogCaptureFixture) -> None:
-    """We offered no tool, so the text up to the call is the reply."""
-    tool = event(type="content_block_start", index=1, content_block={"type": "tool_use", "name": "Bash\n", "id": "t"})
-
-    with caplog.at_level(logging.WARNING):
-        heard, hearing = hear(start(), delta("Let me look."), tool)
-
-    assert isinstance(heard[-1], Done)
-    assert heard[-1].text == "Let me look."
-    assert not hearing.is_clean
-    assert caplog.messages == ["claude_cli: a tool call that was never offered is refused"]
-
-
-def test_thinking_is_not_text() -> None:
-    """Neither a thinking block nor its deltas become text."""
-    thinking = event(type="content_block_start", index=0, content_block={"type": "thinking", "thinking": ""})
-    thought = event(type="content_block_delta", index=0, delta={"type": "thinking_delta", "thinking": "secret"})
-
-    heard, _ = hear(start(), thinking, thought, delta("Hi"), stop("end_turn"), PASSED)
-
-    assert heard[0] == Delta("Hi")
-
-
-def test_a_second_start_voids_what_was_said() -> None:
-    """The child asked again by itself: the first text is void, and both calls are counted."""
-    heard, _ = hear(start(), delta("half"), start(), delta("whole"), stop("end_turn"), PASSED)
-
-    done = heard[-1]
-    assert heard[:3] == [Delta("half"), Reset(), Delta("whole")]
-    assert isinstance(done, Done)
-    assert (done.text, done.usage.input_tokens, done.usage.output_tokens) == ("whole", 200, 8)
-
-
-def test_a_second_start_before_any_text_voids_nothing() -> None:
-    """Without earlier deltas there is nothing to reset."""
-    heard, _ = hear(start(), start(), delta("whole"), stop("end_turn"), PASSED)
-
-    assert heard[0] == Delta("whole")
-
-
-def test_a_cut_reply_that_the_child_resumes_is_cut() -> None:
-    """The child would join two halves of different replies, so this is Cut."""
-    error = error_of(start(), delta("half"), event(type="message_stop"), SPEAKS_FOR_US)
-
-    assert isinstance(error, Cut)
-
-
-def test_another_agents_words_are_not_ours() -> None:
-    """A sub-agent's events name the call that created it, and are ignored."""
-    heard, _ = hear(start(), delta("x") | {"parent_tool_use_id": "t"}, delta("Hi"), stop("end_turn"), PASSED)
-
-    assert heard[0] == Delta("Hi")
-
-
-def test_a_reply_without_end_is_bounded() -> None:
-    """A reply that reaches the size limit ends there, as a truncated reply."""
-    heard, hearing = hear(start(), *[delta("x" * 300_000)] * 9)
-
-    done = heard[-1]
-    assert isinstance(done, Done)
-    assert (len(done.text), done.stop_reason) == (REPLY_CHARS, "max_tokens")
-    assert done.text == "".join(item.text for item in heard if isinstance(item, Delta))
-    assert not hearing.is_clean
+    assert (done.text, done.stop_reason, hearing.is_clean) == ended
+    assert heard == events or "".join(one.text for one in heard if isinstance(one, Delta)) == done.text
+    assert (done.usage.input_tokens, done.usage.output_tokens) == (200, 8) or case != "a second start"
+    assert caplog.messages == ["claude_cli: a tool call that was never offered is refused"] * (case == "a tool")
 
 
 @pytest.mark.parametrize(
@@ -217,26 +165,27 @@ def test_a_failure_is_classified_from_its_fields(result: Line, kind: type[Provid
     assert error.provider == "claude_cli"
 
 
+LOST: Line = {"type": "assistant", "error": "server_error"}
+
+
 @pytest.mark.parametrize(
-    ("word", "kind"),
+    ("lines", "kind"),
     [
-        ("authentication_failed", AuthFailed),
-        ("billing_error", SpendLimit),
-        ("rate_limit", RateLimited),
-        ("invalid_request", BadRequest),
-        ("unknown", Unreachable),
+        # `Not logged in` has no status, only a word for it.
+        *[
+            ([{"type": "assistant", "error": word}, failed("Not logged in")], kind)
+            for word, kind in (("authentication_failed", AuthFailed), ("billing_error", SpendLimit), ("rate_limit", RateLimited),
+                               ("invalid_request", BadRequest), ("unknown", Unreachable))
+        ],
+        # The child would join two halves of different replies; text was heard, so the caller repairs the reply.
+        ([start(), delta("half"), event(type="message_stop"), SPEAKS_FOR_US], Cut),
+        ([start(), delta("half"), LOST, failed("API Error: Connection lost mid-response.")], Cut),
+        ([PASSED | {"result": "Total cost: $0.00"}], BadRequest),  # the output of a local command is never spoken
     ],
-)
-def test_without_a_status_the_childs_word_for_it_decides(word: str, kind: type[ProviderError]) -> None:
-    """`Not logged in` has no status, only the word `authentication_failed`."""
-    assert type(error_of({"type": "assistant", "error": word}, failed("Not logged in"))) is kind
-
-
-def test_a_lost_connection_in_the_middle_is_a_cut() -> None:
-    """Text was heard before the connection was lost, so the caller repairs the reply."""
-    lost = [{"type": "assistant", "error": "server_error"}, failed("API Error: Connection lost mid-response.")]
-
-    assert type(error_of(start(), delta("half"), *lost)) is Cut
+)  # fmt: skip
+def test_what_has_no_status_is_told_by_what_it_is(lines: list[Line], kind: type[ProviderError]) -> None:
+    """Without a status the child's own word decides, and what was heard before."""
+    assert type(error_of(*lines)) is kind
 
 
 def test_the_end_of_a_limit_is_told() -> None:
@@ -254,8 +203,3 @@ def test_a_warning_of_a_limit_is_none() -> None:
     warning = {"type": "rate_limit_event", "rate_limit_info": {"status": "allowed", "resetsAt": 4600}}
 
     assert error_of(warning, failed("x", api_error_status=529)).after_s is None
-
-
-def test_a_result_without_a_model_call_is_no_reply() -> None:
-    """The output of a local command is never spoken."""
-    assert type(error_of(PASSED | {"result": "Total cost: $0.00"})) is BadRequest

@@ -352,7 +352,6 @@ async def test_what_was_said_before_is_answered_first_though_it_came_while_a_thr
         network._said = 0
         await network.hear("first", conversation=thread, is_shared=True)
         network.goes_on.set()
-        seen = await network.until_visible(2)
-        await soul.idle()
+        seen = await soul.until_said(2)
 
     assert [one.text for one in seen] == ["re first", "re second"]

@@ -75,8 +75,7 @@ async def test_what_was_missed_is_answered_in_its_order_before_what_came_live(ho
 
     async with alive(home, Scripted(default=echo), network=network) as soul:
         await network.hear("live")
-        seen = await network.until_visible(4)
-        await soul.idle()
+        seen = await soul.until_said(4)
 
     assert [one.text for one in seen if one.conversation == DM] == ["re m1", "re m2", "re live"]
     assert [one.text for one in seen if one.conversation == OPS] == ["re m3"]
@@ -103,8 +102,7 @@ async def test_a_sweep_that_falls_is_not_the_last(home: Home, monkeypatch: pytes
     monkeypatch.setattr("claudius.runtime.networks.AGAIN_S", 0.0)
 
     async with alive(home, Scripted(default=echo), network=network) as soul:
-        seen = await network.until_visible(1)
-        await soul.idle()
+        seen = await soul.until_said(1)
 
     assert [one.text for one in seen] == ["re m1"]
     assert network.stumbled
@@ -148,8 +146,7 @@ async def test_what_somebody_said_who_is_being_erased_is_read_again_later(
         await network.until_visible(2)
         marks = await soul.mind.store.inbox.marks("rehearsal")
         soul.server._forgetting.frozen = frozenset()
-        seen = await network.until_visible(3)
-        await soul.idle()
+        seen = await soul.until_said(3)
 
     assert "t:dm-ana" not in marks
     assert sorted(one.text for one in seen) == ["re m1", "re m2", "re then"]

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from claudius.cognition.hooks import Hooks
 from claudius.cognition.mind import Mind, lately
@@ -68,10 +68,11 @@ class Alive:
             while self.server.busy:  # noqa: ASYNC110 - a test looks from outside
                 await asyncio.sleep(0.002)
 
-    async def until_said(self, count: int, on: Shows | None = None) -> None:
-        """Wait until so many messages are visible on a network, by default its own, and there is no more work."""
-        await (on or self.network).until_visible(count)
+    async def until_said(self, count: int, on: Shows | None = None) -> Any:
+        """Wait until so many messages are visible on a network, by default its own, until no work is left."""
+        seen = await (on or self.network).until_visible(count)
         await self.idle()
+        return seen
 
 
 @asynccontextmanager

@@ -61,8 +61,7 @@ async def test_the_same_words_are_answered_directly(world: DiscordWorld, wake: W
     """`!whoami` in a channel is answered in a direct message, where no one else sees it."""
     async with wake() as soul:
         await world.say(CHANNEL, ANA, "!whoami")
-        (shown,) = await world.until_visible(1)
-        await soul.idle()
+        (shown,) = await soul.until_said(1, world)
 
     assert shown.channel == DM
     assert shown.text.startswith("You are Ana Alvarez to me.")
@@ -83,8 +82,7 @@ async def test_a_late_answer_is_sent_as_a_direct_message(world: DiscordWorld, wa
     async with wake() as soul:
         await registered(world)
         await world.slash(CHANNEL, ANA, "claudius whoami")
-        (shown,) = await world.until_visible(1)
-        await soul.idle()
+        (shown,) = await soul.until_said(1, world)
 
     assert shown.channel == DM
     assert shown.text.startswith("You are Ana Alvarez to me.")
