@@ -106,17 +106,16 @@ def test_s32_what_was_said_before_is_shown_without_what_a_terminal_acts_on(machi
         assert not REORDERS.search(terminal.shown)
 
 
-@pytest.mark.parametrize("option", ["--as", "--conversation"])
-@pytest.mark.parametrize("name", ["a\r\nb", "a\x1b[2Jb", "a\u202eb", "a\u2028b", "a\u009bb", " a", "x" * 1000])
-def test_s32_an_invalid_name_is_refused(tmp_path: Path, option: str, name: str) -> None:
+def test_s32_an_invalid_name_is_refused(tmp_path: Path) -> None:
     """An unprintable or overlong name is a usage error: one clean line, and nothing is kept."""
     machine = Machine(tmp_path)
 
-    ran = machine.run("chat", "--once", "Hello.", option, name)
+    for name in ("a\r\nb", "a\x1b[2Jb", "a\u202eb", "a\u2028b", "a\u009bb", " a", "x" * 1000):
+        for option in ("--as", "--conversation"):
+            ran = machine.run("chat", "--once", "Hello.", option, name)
 
-    assert ran.code == 2
-    assert len(ran.stderr.splitlines()) == 1
-    assert not RAW.search(ran.shown)
+            assert (ran.code, len(ran.stderr.splitlines())) == (2, 1), (option, name)
+            assert not RAW.search(ran.shown)
     assert machine.ok("users", "list", "--json").json == []
 
 

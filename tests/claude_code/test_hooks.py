@@ -134,12 +134,12 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("given", BAD.values(), ids=BAD.keys())
-def test_d15_invalid_input_is_ignored_silently(machine: Machine, given: bytes) -> None:
+def test_d15_invalid_input_is_ignored_silently(machine: Machine) -> None:
     """15: whatever stdin holds, the hook exits 0, prints nothing and leaves nothing behind."""
-    ran = subprocess.run([str(CLAUDIUS), "ensoul", "hook", "SessionStart"], input=given, env=machine.environment(), capture_output=True, check=False)  # fmt: skip
+    for what, given in BAD.items():
+        ran = subprocess.run([str(CLAUDIUS), "ensoul", "hook", "SessionStart"], input=given, env=machine.environment(), capture_output=True, check=False)  # fmt: skip
 
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
+        assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b""), what
 
 
 @pytest.mark.parametrize("broken", ["unreadable", "a file", "bad settings", "a socket that never answers"])

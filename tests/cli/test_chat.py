@@ -328,25 +328,20 @@ def test_lines_from_a_pipe_are_answered_one_by_one(machine: Machine) -> None:
     assert ran.stdout == "first\nsecond\n"
 
 
-@pytest.mark.parametrize(
-    ("config", "names"),
-    [
+def test_a_broken_configuration_is_one_line_and_exit_78(machine: Machine) -> None:
+    """The line names the file, the key and the remedy."""
+    machine.home.mkdir(mode=0o700)
+    for config, names in (
         ("[memory]\nwindow = 0\n", "memory.window"),
         ("[memory]\nwindwo = 3\n", "did you mean memory.window"),
         ("memory = [\n", "is not TOML"),
         ('providers = ["oracle"]\n', "there is no 'oracle'"),
-    ],
-)
-def test_a_broken_configuration_is_one_line_and_exit_78(machine: Machine, config: str, names: str) -> None:
-    """The line names the file, the key and the remedy."""
-    machine.home.mkdir(mode=0o700)
-    (machine.home / "config.toml").write_text(config)
+    ):
+        (machine.home / "config.toml").write_text(config)
+        ran = machine.run("chat", "--once", "x", env={"CLAUDIUS_PROVIDERS": ""})
 
-    ran = machine.run("chat", "--once", "x", env={"CLAUDIUS_PROVIDERS": ""})
-
-    assert ran.code == 78
-    assert names in ran.stderr
-    assert len(ran.stderr.strip().splitlines()) == 1
+        assert (ran.code, len(ran.stderr.strip().splitlines())) == (78, 1), ran.shown
+        assert names in ran.stderr
 
 
 def test_an_edit_of_the_settings_takes_effect_at_the_next_turn(machine: Machine) -> None:

@@ -560,27 +560,24 @@ def test_r18_a_damaged_database_is_never_replaced_by_an_empty_one(tmp_path: Path
     assert machine.ok("chat", "--once", "hello again").stdout
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "remedy"),
-    [
-        ("CLAUDIUS_LOG_LEVEL", "loud", "one of DEBUG, ERROR, INFO, WARNING"),
-        ("CLAUDIUS_PROVIDERS", "nonsense", "it is one of anthropic_api"),
-        ("CLAUDIUS_ADAPTERS", "irq", "it is one of terminal"),
-        ("CLAUDIUS_CLOCK_TIMEZONE", "Mars/Base", "Europe/Rome"),
-        ("CLAUDIUS_ISM_MAX_LOOPS", "many", "choices in one turn"),
-        ("CLAUDIUS_ACCESS_MUTED", '["slack:T1:U2 until tomorrow"]', "ID until INSTANT"),
-    ],
-)
-def test_a_wrong_value_in_the_environment_is_named_with_its_remedy(
-    tmp_path: Path, name: str, value: str, remedy: str
-) -> None:
-    """`config check` names the place, the wrong word there, and the remedy."""
-    checked = Machine(tmp_path).run("config", "check", "--json", env={name: value})
+WRONG = {
+    "CLAUDIUS_LOG_LEVEL": ("loud", "one of DEBUG, ERROR, INFO, WARNING"),
+    "CLAUDIUS_PROVIDERS": ("nonsense", "it is one of anthropic_api"),
+    "CLAUDIUS_ADAPTERS": ("irq", "it is one of terminal"),
+    "CLAUDIUS_CLOCK_TIMEZONE": ("Mars/Base", "Europe/Rome"),
+    "CLAUDIUS_ISM_MAX_LOOPS": ("many", "choices in one turn"),
+    "CLAUDIUS_ACCESS_MUTED": ('["slack:T1:U2 until tomorrow"]', "ID until INSTANT"),
+}
 
-    (problem,) = checked.json["problems"]
-    assert checked.code == 78
-    assert (problem["file"], problem["key"]) == ("environment", name)
-    assert remedy in problem["fix"]
+
+def test_a_wrong_value_in_the_environment_is_named_with_its_remedy(machine: Machine) -> None:
+    """`config check` names the place, the wrong word there, and the remedy."""
+    for name, (value, remedy) in WRONG.items():
+        checked = machine.run("config", "check", "--json", env={name: value})
+
+        (problem,) = checked.json["problems"]
+        assert (checked.code, problem["file"], problem["key"]) == (78, "environment", name)
+        assert remedy in problem["fix"]
 
 
 def test_doctor_names_a_program_without_a_token(machine: Machine) -> None:

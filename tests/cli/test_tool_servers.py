@@ -82,18 +82,18 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("words", "why"), REFUSED, ids=[" ".join(words) for words, _ in REFUSED])
-def test_what_cannot_be_agreed_to_is_refused_in_one_line(machine: Machine, words: list[str], why: str) -> None:
+def test_what_cannot_be_agreed_to_is_refused_in_one_line(machine: Machine) -> None:
     """Nothing is written then."""
-    last = words[-1].strip("{}")
-    args = [*words[:-1], *_command(machine, last)] if words[-1] != last else words
+    for words, why in REFUSED:
+        last = words[-1].strip("{}")
+        args = [*words[:-1], *_command(machine, last)] if words[-1] != last else words
 
-    ran = machine.run("tools", *args, stdin="")
+        ran = machine.run("tools", *args, stdin="")
 
-    assert ran.code in (1, 2)
-    assert why in ran.stderr
-    assert "Traceback" not in ran.stderr
-    assert "[tools.servers" not in "".join(one.read_text() for one in machine.home.glob("config.toml"))
+        assert ran.code in (1, 2), words
+        assert why in ran.stderr
+        assert "Traceback" not in ran.stderr
+        assert "[tools.servers" not in "".join(one.read_text() for one in machine.home.glob("config.toml"))
 
 
 def test_a_list_that_takes_too_much_of_each_prompt_is_refused(machine: Machine) -> None:
