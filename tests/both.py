@@ -21,6 +21,7 @@ from claudius.tool import Tool
 from discord_side import QUICK as QUICK_DISCORD
 from lab.loopback.discord import state
 from lab.loopback.discord.server import DiscordServer
+from lab.loopback.slack import state as slack
 from lab.loopback.slack.server import SlackServer
 from lab.loopback.slack.state import APP_TOKEN, BOT_TOKEN
 from lab.stages.discord import DiscordStage
@@ -43,6 +44,17 @@ class Side:
         """Start a complete soul that listens to this network and answers each message by itself."""
         given = {"CLAUDIUS_DISCORD_GUILDS": state.GUILD, "CLAUDIUS_RUNTIME_MERGE_WHILE_BUSY": "0"}
         return _awake(self, home, voice, clean=clean, tools=tools, settings=given | settings)
+
+    async def linked(self, title: str) -> str:
+        """Have Ana call the soul in the channel with a link that is shown with what it leads to; give the message."""
+        if isinstance(self.stage, SlackStage):
+            previews = [{"id": 1, "from_url": "https://example.org/", "title": title}]
+            return await self.stage.world.say(
+                "C1", "U1", f"<@{slack.BOT_USER}> who does?", fields={"attachments": previews}
+            )
+        assert isinstance(self.stage, DiscordStage)
+        fields = {"embeds": [{"type": "link", "url": "https://example.org/", "title": title}]}
+        return await self.stage.world.say(state.CHANNEL, state.ANA, f"<@{state.BOT_USER}> who does?", fields=fields)
 
 
 @asynccontextmanager

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import asdict, fields, force_setattr, replace
 
 from claudius.decoding import ready
-from claudius.shown import How, Quoted, ReadFile, lines_of
+from claudius.shown import BROUGHT, How, Quoted, ReadFile, lines_of
 
 SELF = "self"
 """As a source: learned from no one, may be shown anywhere. As a target: seen by the soul alone."""
@@ -324,9 +324,13 @@ def can_react(perception: Perception) -> bool:
 
 def whole_text(perception: Perception) -> str:
     """Return the words of a message with what its own author attached to them. Pure."""
-    extra = perception.extra
-    shown = extra.shown if isinstance(extra, MessageExtra) else ()
+    shown = getattr(perception.extra, "shown", ())
     return lines_of(perception.text, *(one.text for one in shown if one.how is How.ATTACHED))
+
+
+def brought(perception: Perception) -> frozenset[str]:
+    """Return the texts that a message brought besides its words. Pure."""
+    return frozenset([one.text for one in getattr(perception.extra, "shown", ()) if one.how in BROUGHT])
 
 
 def amended_key(perception: Perception) -> str:

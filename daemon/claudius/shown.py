@@ -52,6 +52,10 @@ class How(StrEnum):
     ATTACHED = "attached"
 
 
+BROUGHT = frozenset({How.FORWARDED, How.PREVIEW, How.ATTACHED})
+"""What comes and goes with the message that shows it."""
+
+
 class Quoted(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A text that a message shows besides its own words. It is read for one turn, and never kept as heard."""
 

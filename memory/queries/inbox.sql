@@ -28,8 +28,8 @@ WHERE key = :key AND (state = 'pending' OR state = 'taken' OR state = 'thought')
 SELECT turn, conversation, number, record, at FROM turn WHERE turn = :turn;
 
 -- name: line_at
-SELECT content FROM entry
-WHERE conversation = :conversation AND number = :number AND position = :position AND entry_type = 'userMessage';
+SELECT e.content FROM turn t JOIN entry e ON e.conversation = t.conversation AND e.number = t.number
+WHERE t.turn = :turn AND e.position = :position AND e.entry_type = 'userMessage';
 
 -- name: entry_amended
 UPDATE entry SET content = :content, stems = '',

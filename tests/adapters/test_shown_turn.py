@@ -330,7 +330,7 @@ async def test_what_was_shown_of_a_person_is_forgotten_with_them(side: Side, hom
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])
-@pytest.mark.parametrize("place", ["above", "answered"])
+@pytest.mark.parametrize("place", ["above", "answered", "previewed", "previewed, then taken down"])
 async def test_what_was_shown_of_a_message_goes_with_it(
     side: Side, home: Home, place: str, *, is_restarted: bool
 ) -> None:
@@ -342,8 +342,10 @@ async def test_what_was_shown_of_a_message_goes_with_it(
     voice = Scripted([said], default=DEFAULT)
     async with AsyncExitStack() as lives:
         soul = await lives.enter_async_context(side.wake(home, voice))
-        post = await side.stage.say(CHANNEL, "I wear a zirconhat", by=BEN)
-        if place == "answered" and isinstance(side.stage, DiscordStage):
+        post = await side.stage.say(CHANNEL, "I wear a zirconhat", by=BEN) if "previewed" not in place else ""
+        if not post:
+            post = await side.linked("Ben wears a zirconhat")
+        elif place == "answered" and isinstance(side.stage, DiscordStage):
             await side.stage.world.say(
                 on_discord.CHANNEL, on_discord.ANA, f"<@{on_discord.BOT_USER}> who?", reply_to=post
             )
@@ -354,7 +356,10 @@ async def test_what_was_shown_of_a_message_goes_with_it(
         if is_restarted:
             await lives.aclose()
             soul = await lives.enter_async_context(side.wake(home, voice))
-        await side.stage.delete(CHANNEL, [post])
+        if place == "previewed":
+            await side.stage.unfurl(CHANNEL, post, "")
+        else:
+            await side.stage.delete(CHANNEL, [post])
         await side.stage.until_told()
         await until(lambda: "zirconhat" not in kept(home))
         await soul.idle()

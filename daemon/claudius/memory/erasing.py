@@ -20,6 +20,7 @@ from claudius.ledger_types import PREVIEW_CHARS
 from claudius.memory.database import Cursor, Database, dump, pack, stamp
 from claudius.memory.documents import short_id, write_model
 from claudius.memory.packing import unpacked
+from claudius.memory.ranking import marks
 from claudius.memory.search import NEEDLE_BYTES, Needles, plain
 from claudius.memory.seen import (
     BLANK,
@@ -87,10 +88,16 @@ class Unsaid(Struct, frozen=True, kw_only=True):
     before: str = ""
     now: str
     """Empty if it was deleted."""
+    shows: str = ""
+    """What it shows now besides its words."""
     rows: tuple[tuple[str, str], ...] = ()
     """Other rows that held the words: facts, matters."""
     said: str = ""
     """A message that stays in its conversation and gives none of its words to other texts any more."""
+
+    def gone(self, before: str) -> frozenset[str]:
+        """Return which marks of an earlier text are there no more. Pure."""
+        return frozenset(marks(before) - marks(self.now) - marks(f"{self.now}\n{self.shows}"))
 
 
 _IDS = '"{}" IN (SELECT value FROM json_each(:ids))'

@@ -719,14 +719,14 @@ class _WordsErased(Erasure):
 
     async def undo(self) -> None:
         """Erase what holds them, and was written with them in sight."""
-        heard = [one for one in self._changes if one.turn and (not one.now or marks(one.before) - marks(one.now))]
+        heard = [one for one in self._changes if one.turn and (not one.now or one.gone(one.before))]
         changes = [*heard, *(one for one in self._changes if not one.turn)]
         if not changes:
             return
         source, since = ErasedSource(whole=False), min(one.at for one in changes)
         for one in heard:
             source.turns.add(one.turn)
-            source.stems |= marks(one.before) - marks(one.now)
+            source.stems |= one.gone(one.before)
             source.add_line(one.conversation, one.number)
             source.rows.add(("moment", str(one.moment)))
             source.silent.add(one.said)
@@ -759,7 +759,7 @@ class _WordsErased(Erasure):
                 if not set(one.rows).isdisjoint(turn.seen.rows):
                     is_here = Place.of(turn.conversation).of_channel == Place.of(one.conversation).of_channel
                     texts = words_shown(self._beside, turn.record, one.rows, is_deleted=not one.now)
-                    gone = marks(" ".join(texts)) - marks(one.now)
+                    gone = one.gone(" ".join(texts))
                     if gone and (is_here or not one.now):
                         source.stems |= gone
                         found.append(turn)
@@ -858,6 +858,10 @@ class ErasureStore:
     async def is_to_be_overwritten(self) -> bool:
         """Return whether `overwrite_later` noted something that `overwrite` has not done since."""
         return False
+
+    async def empty_log(self) -> Sequence[str]:
+        """Leave nothing of what was erased in the log beside a file; return as `overwrite`. Raises: StoreError."""
+        return ()
 
     @abstractmethod
     async def overwrite(self) -> Sequence[str]:

@@ -30,7 +30,7 @@ from claudius.memory.erasing import Unsaid, note_unsaid, shown_change
 from claudius.memory.erasure import Undone, Unsaying
 from claudius.memory.moments import amend_moment
 from claudius.memory.outbox import say_held
-from claudius.memory.seen import post, words_of_files
+from claudius.memory.seen import post, words_brought
 from claudius.perception import (
     CONSUMED,
     CommandExtra,
@@ -42,6 +42,7 @@ from claudius.perception import (
     Place,
     ReactionExtra,
     amended_key,
+    brought,
     is_terminal,
     whole_text,
 )
@@ -702,16 +703,12 @@ def amend(db: Database, perception: Perception, at: str) -> Amended:
         return Amended(is_early=True)
     if is_late:
         return NOTHING
-    if perception.kind is Kind.DELETE:
-        return _delete(db, heard, at)
-    return _edit(db, heard, perception, at) if perception.person == heard.person else NOTHING
+    how = _delete if perception.kind is Kind.DELETE else _edit
+    return how(db, heard, perception, at) if how is _delete or perception.person == heard.person else NOTHING
 
 
 def _waits(heard: _Heard, perception: Perception) -> bool:
-    """Return whether an edit must wait for the running turn to end, because an earlier edit already restarted it.
-
-    The conversation's lane applies it then.
-    """
+    """Return whether an edit must wait for its lane, after the running turn, which an earlier edit has restarted."""
     is_thought = heard.state in UNFINISHED and heard.state != "pending"
     return perception.kind is Kind.EDIT and perception.person == heard.person and is_thought and bool(heard.again)
 
@@ -720,16 +717,17 @@ def _edit(db: Database, heard: _Heard, perception: Perception, at: str) -> Amend
     interrupts, is_unsaid = "", False
     if heard.state not in UNFINISHED:
         db.run("amended", seq=heard.seq, position=perception.position)
-        is_withdrawn = db.change("calls_withdrawn", turn=heard.turn, now=at)
+        line = db.value("line_at", turn=heard.turn, position=heard.position)
+        is_withdrawn = line != valid(perception.text) and db.change("calls_withdrawn", turn=heard.turn, now=at)
         if is_withdrawn and not _is_silent(db, heard, perception):  # what it asks for now is thought anew
             anew = f"{amended_key(perception)}@{perception.position}"
             where, extra = heard.conversation, MessageExtra(locale=perception.extra.locale)
             again = replace(perception, key=anew, conversation=where, kind=Kind.MESSAGE, owes=True, extra=extra)
             keep(db, again, at, said=True)
-        is_unsaid = _remember(db, heard, valid(perception.text), "$.edited", at)
+        is_unsaid = _remember(db, heard, perception, "$.edited", at)
     else:
         before = _before(heard)
-        if before is None or before.text == perception.text:
+        if before is None or (before.text == perception.text and brought(before) <= brought(perception)):
             return NOTHING  # a link preview arrived and the words are the same; or the row is damaged
         interrupts = heard.turn  # also if it is pending: another process may have taken it just now
         _put_right(db, heard, before, perception, heard.again + (heard.state != "pending"))
@@ -794,32 +792,35 @@ def _keep(db: Database, perception: Perception, at: str) -> None:
     keep(db, replace(perception, owes=False, following=None), at)
 
 
-def _delete(db: Database, heard: _Heard, at: str) -> Amended:
+def _delete(db: Database, heard: _Heard, perception: Perception, at: str) -> Amended:
     db.run("amended", seq=heard.seq, position=GONE)
     if heard.state in UNFINISHED:
         db.run("withdraw", seq=heard.seq, reason="withdrawn")
         db.run("stream_dropped", turn=heard.turn, reason="its message was taken down")
         return Amended(conversation=heard.conversation, interrupts=heard.turn)
     db.run("calls_withdrawn", turn=heard.turn, now=at)
-    return Amended(conversation=heard.conversation, is_unsaid=_remember(db, heard, "", "$.deleted", at))
+    return Amended(conversation=heard.conversation, is_unsaid=_remember(db, heard, perception, "$.deleted", at))
 
 
-def _remember(db: Database, heard: _Heard, content: str, mark: str, at: str) -> bool:
+def _remember(db: Database, heard: _Heard, perception: Perception, mark: str, at: str) -> bool:
     """Correct working memory, and mark what was learned from the old words; False if no turn has heard them."""
     found = db.one("place_of_turn", turn=heard.turn)
     if found is None:
         return False
     where = {name: found[name] for name in ("conversation", "number")}
     moment = db.one("moment_at", conversation=found["conversation"], turn=heard.turn, position=heard.position)
-    before = db.value("line_at", **where, position=heard.position) or (moment["text"] if moment else "")
-    db.run("entry_amended", **where, position=heard.position, content=content, mark=mark)
-    amend_moment(db, found["conversation"], heard.turn, heard.position, content)
+    line, content = db.value("line_at", turn=heard.turn, position=heard.position), valid(perception.text)
+    if line != content:
+        db.run("entry_amended", **where, position=heard.position, content=content, mark=mark)
+        amend_moment(db, found["conversation"], heard.turn, heard.position, content)
     db.run("turn_edited", turn=heard.turn)
     db.run("doubt_learned", turn=heard.turn, now=at)
     db.run("doubt_summary", **where, now=at)
-    unsaid = Unsaid(**found, person=heard.person, moment=moment["id"] if moment else 0, before=before, now=content)
-    files = [] if content else words_of_files(db, found["record"], heard.key)
-    note_unsaid(db, replace(unsaid, before="\n".join((before, *files)), rows=(post(heard.key),)))
+    files = [one.get("name") for one in getattr(perception.extra, "files", ())]
+    at_moment, before = (moment["id"], moment["text"]) if moment else (0, "")
+    old = "\n".join((line or before, *words_brought(db, found["record"], heard.key, files)))
+    unsaid = Unsaid(**found, person=heard.person, moment=at_moment, before=old, now=content)
+    note_unsaid(db, replace(unsaid, shows="\n".join(sorted(brought(perception))), rows=(post(heard.key),)))
     return True
 
 

@@ -33,7 +33,7 @@ from claudius.memory.packing import unpacked
 from claudius.memory.ranking import FUNCTION_WORDS, marks
 from claudius.perception import private
 from claudius.recollection import Entry
-from claudius.shown import How
+from claudius.shown import BROUGHT, How
 
 log = logging.getLogger(__name__)
 
@@ -95,6 +95,7 @@ class _Quoted(Struct, frozen=True):
 
 
 class _File(Struct, frozen=True):
+    name: str = ""
     text: str | None = None
     end: str | None = None
 
@@ -617,10 +618,12 @@ def seen_by(row: Row) -> Seen:
         return Seen(first=1)
 
 
-def words_of_files(db: Database, record: int, key: str) -> list[str]:
-    """Return the texts of the files that a message brought, as its turn read them."""
-    files = (file for one in _heard_in(db, record) if one.key == key for file in one.extra.read)
-    return [text for file in files for text in (file.text, file.end) if text]
+def words_brought(db: Database, record: int, key: str, files_left: Collection[object]) -> list[str]:
+    """Return the texts that a message brought besides its words, as its turn read them, but those of some files."""
+    found = [one.extra for one in _heard_in(db, record) if one.key == key]
+    files = [file for extra in found for file in extra.read if file.name not in files_left]
+    shown = [one.text for extra in found for one in extra.shown if one.how in BROUGHT]
+    return [text for text in (*shown, *[part for file in files for part in (file.text, file.end)]) if text]
 
 
 def words_shown(db: Database, record: int, rows: Collection[Name], *, is_deleted: bool) -> list[str]:
@@ -628,7 +631,7 @@ def words_shown(db: Database, record: int, rows: Collection[Name], *, is_deleted
 
     What only shows a message, as a forward does, is left as it is where that message was edited.
     """
-    lasting = () if is_deleted else (How.FORWARDED, How.PREVIEW, How.ATTACHED)
+    lasting = () if is_deleted else BROUGHT
     shown = (quoted for one in _heard_in(db, record) for quoted in one.extra.shown)
     return [one.text for one in shown if one.of and post(one.of) in rows and one.how not in lasting]
 

@@ -62,9 +62,9 @@ class DiscordStage(Stage):
         """Change a message."""
         await self.world.edit(thread or PLACES[where], message, f"{US} {text}" if calls else text)
 
-    async def unfurl(self, where: str, message: str, *, thread: str = "") -> None:
+    async def unfurl(self, where: str, message: str, title: str = "Example", *, thread: str = "") -> None:
         """Have Discord tell of a change though the words are the same."""
-        await self.world.unfurl(thread or PLACES[where], message)
+        await self.world.unfurl(thread or PLACES[where], message, title)
 
     async def delete(self, where: str, messages: Sequence[str], *, thread: str = "") -> None:
         """Take messages down: one, or several at once."""

@@ -61,9 +61,9 @@ class SlackStage(Stage):
         """Change a message."""
         await self.world.edit(PLACES[where], message, f"<@{BOT_USER}> {text}" if calls else text)
 
-    async def unfurl(self, where: str, message: str, *, thread: str = "") -> None:  # noqa: ARG002 - other networks need the thread
+    async def unfurl(self, where: str, message: str, title: str = "Example", *, thread: str = "") -> None:  # noqa: ARG002 - other networks need the thread
         """Have Slack tell of a change though the words are the same."""
-        await self.world.unfurl(PLACES[where], message)
+        await self.world.unfurl(PLACES[where], message, title)
 
     async def delete(self, where: str, messages: Sequence[str], *, thread: str = "") -> None:  # noqa: ARG002 - other networks need the thread
         """Take messages down, one by one."""

@@ -248,10 +248,15 @@ async def heeded(
     if isinstance(change, discord.RawReactionActionEvent):
         found = reaction(change, where, us, await know(str(change.user_id), change.member), now)
         return [found] if found else []
-    said, at = interpret(change.message, where, us), change.message.edited_at
-    if at is None or not isinstance(said, DiscordMessage):
+    message = change.message
+    said, at, is_bare = interpret(message, where, us), message.edited_at, message.flags.suppress_embeds
+    if not isinstance(said, DiscordMessage) or not (at or is_bare):
         return []  # only a link preview was added, or the message is ours
-    return reworded(perceive(said, us, await know(said.user, change.message.author)), at)
+    said_now = perceive(said, us, await know(said.user, message.author))
+    # Discord does not say when its previews were taken away: after any edit, and before the next one.
+    last = at or said_now.at
+    bare = [edited(said_now, last, f"{stamp(last)}~")] if is_bare else []
+    return [*(reworded(said_now, at) if at else []), *bare]
 
 
 def reworded(message: Perception, at: datetime) -> list[Perception]:

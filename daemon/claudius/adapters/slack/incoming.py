@@ -322,14 +322,16 @@ async def afterwards(event: Mapping[str, Any], us: SlackBot, know: Know) -> Perc
 
 async def _change(event: Mapping[str, Any], us: SlackBot, know: Know) -> Perception | Ignored:
     after, before = object_of(event, "message"), object_of(event, "previous_message")
-    if after.get("text") == before.get("text"):
-        return Ignored("no other text")
+    is_reworded, now, was = after.get("text") != before.get("text"), shows(after, us.team), shows(before, us.team)
+    had, has = ({one["id"] for one in files_of(side) if one["url"]} for side in (before, after))
+    if not is_reworded and set(was.shown) <= set(now.shown) and had <= has:
+        return Ignored("nothing of it has gone")
     said = _changed(event, us)
     if not isinstance(said, SlackMessage):
         return said if isinstance(said, Ignored) else Ignored("an edit of something else")
     known = await know(said.user, MENTIONS.all_in(said.raw))
     told = text_of(object_of(after, "edited"), "ts")
-    at = told if _TS.fullmatch(told) else str(event.get("event_ts"))
+    at = told if is_reworded and _TS.fullmatch(told) else str(event.get("event_ts"))
     return edited(perceive(said, us, known), moment(at), at)
 
 

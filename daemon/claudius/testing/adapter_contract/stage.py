@@ -73,7 +73,7 @@ class Stage:
     async def edit(self, where: str, message: str, text: str, *, thread: str = "", calls: bool = False) -> None:
         """Edit a message."""
 
-    async def unfurl(self, where: str, message: str, *, thread: str = "") -> None:
+    async def unfurl(self, where: str, message: str, title: str = "Example", *, thread: str = "") -> None:
         """Have the network report a change that leaves the words the same."""
 
     async def delete(self, where: str, messages: Sequence[str], *, thread: str = "") -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from lab.loopback.discord import events
 from lab.loopback.discord.service import Service
-from lab.loopback.discord.state import BOT_USER, REPLY, Channel, File, Member, Message
+from lab.loopback.discord.state import BOT_USER, REPLY, SUPPRESS_EMBEDS, Channel, File, Member, Message
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,12 @@ class People:
         self._enter("edit", found, found.author, is_delivered=deliver)
         self.service.changed(place, found, is_delivered=deliver)
 
-    async def unfurl(self, channel: str, message: str) -> None:
-        """Have Discord tell of a change though the text is the same: a link got its preview."""
+    async def unfurl(self, channel: str, message: str, title: str = "Example") -> None:
+        """Have Discord tell of a change though the text is the same: a link got its preview, or lost it."""
         place, found = self._message(channel, message)
-        found.embeds.append({"type": "link", "url": "https://example.org/", "title": "Example"})
+        found.embeds[:] = [{"type": "link", "url": "https://example.org/", "title": title}] if title else []
+        found.flags |= 0 if title else SUPPRESS_EMBEDS
+        found.fields.pop("embeds", "")
         self._enter("unfurl", found, "")
         self.service.changed(place, found)
 

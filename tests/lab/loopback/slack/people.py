@@ -67,11 +67,12 @@ class People:
         self._enter("delete", message, message.user or "", is_delivered=deliver)
         return self.service.remove(self._channel(channel), message, is_delivered=deliver)
 
-    async def unfurl(self, channel: str, ts: str) -> str:
-        """Have Slack say that a message changed though its text did not; give the ts of the event."""
+    async def unfurl(self, channel: str, ts: str, title: str = "Example") -> str:
+        """Have Slack say that a message shows a link, or none any more, and its text is the same; give the event's ts."""
         message = self._message(channel, ts)
         before = self.service.snapshot(message)
-        message.attachments.append({"id": 1, "from_url": "https://example.org/", "title": "Example"})
+        message.attachments[:] = [{"id": 1, "from_url": "https://example.org/", "title": title}] if title else []
+        message.fields.pop("attachments", "")
         self._enter("unfurl", message, "")
         return self.service.changed(message, before)
 
