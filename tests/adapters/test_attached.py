@@ -10,7 +10,7 @@ from aiohttp import web
 
 from both import discord_side, slack_side
 from case_rows import Row, rows
-from claudius.cognition.output.tables import plain
+from claudius.cognition.output.splitting import plain
 from claudius.home import Home
 from claudius.prompt import MARK
 from claudius.providers.scripted import Scripted

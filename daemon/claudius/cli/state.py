@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from claudius.cli.output import Group, json_option, print_json, print_result, safe
-from claudius.cognition.reply.state_values import read_state
+from claudius.cognition.steps import read_state
 from claudius.config.schema import KOTHAR
 from claudius.errors import ClaudiusError, TryAgain, UsageProblem
 from claudius.home import Home

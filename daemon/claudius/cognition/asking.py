@@ -54,16 +54,7 @@ from claudius.intent import Call, Thought, Thoughts
 from claudius.memory.facts import greeted, told
 from claudius.observed import Thinking
 from claudius.prompt import Prompt, RecordKind, data_line, fence, quoted, valid
-from claudius.provider import (
-    Done,
-    Event,
-    FormStep,
-    Provider,
-    Request,
-    Usage,
-    estimate,
-    reading_s,
-)
+from claudius.provider import Done, Event, FormStep, Provider, Request, Usage, estimate, reading_s
 from claudius.recollection import EntryType
 
 

@@ -155,9 +155,7 @@ def noted(recollection: Recollection, intent: Intent) -> Noted:
     if isinstance(extra, ReactionExtra) and extra.turn:  # which of our turns it is about, and how it was meant
         reaction = extra.turn, 0 if extra.is_removed else leaning(recollection.perception.text)
     return Noted(
-        interactions=tuple(interactions),
-        proposal=intent.noted.proposal if intent.noted else None,
-        reaction=reaction,
+        interactions=tuple(interactions), proposal=intent.noted.proposal if intent.noted else None, reaction=reaction
     )
 
 

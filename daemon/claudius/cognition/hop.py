@@ -27,12 +27,7 @@ from claudius.cognition.output.gate import has_secret
 from claudius.cognition.output.rules import SAID
 from claudius.cognition.plan import Plan, plan
 from claudius.cognition.processes import Interruption, Process, Transition, find
-from claudius.cognition.prompt.assembly import (
-    build_prompt,
-    form_of,
-    shows_intuition,
-    this_turn,
-)
+from claudius.cognition.prompt.assembly import build_prompt, form_of, shows_intuition, this_turn
 from claudius.cognition.prompt.function_prompts import Drawn, Wanted, draw, fresh, given_by, prompt_of
 from claudius.cognition.prompt.rounds import used_entries
 from claudius.cognition.reply.parser import Parsed, read_bool

@@ -105,12 +105,7 @@ def action_choice(actions: Sequence[Action]) -> Ask[ActionChoice]:
 
 
 async def run_ism(
-    turn: Turn,
-    memory: WorkingMemory,
-    goal: str,
-    playbook: str,
-    actions: Sequence[Action],
-    max_loops: int | None = None,
+    turn: Turn, memory: WorkingMemory, goal: str, playbook: str, actions: Sequence[Action], max_loops: int | None = None
 ) -> IsmResult:
     """Let the soul choose and act until the goal is met, an action ends the loop, or a limit is reached.
 

@@ -29,8 +29,7 @@ from claudius.cognition.prompt.assembly import system_text
 from claudius.cognition.prompt.function_prompts import fresh
 from claudius.cognition.remembering import REHEARSAL
 from claudius.cognition.reply.parser import plain_reply
-from claudius.cognition.reply.state_values import read_state
-from claudius.cognition.steps import STEPS, step
+from claudius.cognition.steps import STEPS, read_state, step
 from claudius.cognition.turn_state import SUMMARY_CALL, TurnState, recorded, settings_now, silent_turn
 from claudius.cognition.working_memory import DEFAULT, WorkingMemory
 from claudius.config.schema import Config
@@ -45,15 +44,7 @@ from claudius.prompt import Prompt
 from claudius.provider import Message, Profile, quiet
 from claudius.psyche.events import lexicon
 from claudius.psyche.state import kinds
-from claudius.recollection import (
-    EntryType,
-    PastTurn,
-    ProcessState,
-    Recollection,
-    StateKey,
-    Summary,
-    turn_of,
-)
+from claudius.recollection import EntryType, PastTurn, ProcessState, Recollection, StateKey, Summary, turn_of
 from claudius.shape import unfit_for
 from claudius.soul import SoulText
 

@@ -290,13 +290,7 @@ def set_model(
         return int(newest["version"])
     version = (newest["version"] if newest else 0) + 1
     model = ModelVersion(
-        person=person,
-        audience=audience,
-        version=version,
-        markdown=markdown,
-        note=note,
-        author=author,
-        suspect=suspect,
+        person=person, audience=audience, version=version, markdown=markdown, note=note, author=author, suspect=suspect
     )
     write_model(db, model, stamp(now), None)
     return version

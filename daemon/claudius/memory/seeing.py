@@ -27,12 +27,7 @@ class Seeing:
     """Who hears the answer to one perception, and so what may be shown. Lives as long as one read snapshot."""
 
     def __init__(
-        self,
-        db: Database,
-        perception: Perception,
-        *,
-        own_only: bool = False,
-        known: Recollection | None = None,
+        self, db: Database, perception: Perception, *, own_only: bool = False, known: Recollection | None = None
     ) -> None:
         """Find the perception's audience.
 

@@ -414,14 +414,7 @@ def _keep_turn(db: Database, intent: Intent, number: int, at: str, more: Mapping
         failure=intent.failure.record if intent.failure else None,
         responses={str(call.n): (call.request_sha256, valid(call.response)) for call in intent.calls},
     )
-    db.run(
-        "record_new",
-        rung=intent.rung,
-        verb=intent.verb,
-        flags=dump(intent.flags),
-        snapshot=b"",
-        kept=pack(kept),
-    )
+    db.run("record_new", rung=intent.rung, verb=intent.verb, flags=dump(intent.flags), snapshot=b"", kept=pack(kept))
     shown = [
         {"person": s.person, "audience": s.audience, "version": s.version, "writable": s.writable, "pointer": s.pointer}
         for s in intent.shown

@@ -16,15 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from claudius.perception import CONSUMED, SELF, Kind, MessageExtra, Origin, Perception, can_react, internal
-from claudius.psyche.bands import (
-    edge_bands,
-    edge_words,
-    emotional_state,
-    engagement,
-    mood_of,
-    numbers_bands,
-    sentences,
-)
+from claudius.psyche.bands import edge_bands, edge_words, emotional_state, engagement, mood_of, numbers_bands, sentences
 from claudius.psyche.change import Change, Event, edge_of, feel, matching_arcs
 from claudius.psyche.context import (
     appraisals_of,

@@ -44,16 +44,7 @@ from claudius.psyche.events import (
 from claudius.psyche.state import Axes, Stimulus
 from claudius.psyche.words import QUESTION_MARKS, leaning, likeness, stems, tokens
 from claudius.psyche_types import Appraised, Psyche
-from claudius.recollection import (
-    MOODS,
-    STATE_DEFAULTS,
-    Entry,
-    EntryType,
-    PastTurn,
-    Recollection,
-    StateKey,
-    once,
-)
+from claudius.recollection import MOODS, STATE_DEFAULTS, Entry, EntryType, PastTurn, Recollection, StateKey, once
 
 THREAD_S = 72 * 3600.0
 """How long a conversation counts as the soul's own thread after it spoke there."""

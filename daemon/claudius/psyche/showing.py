@@ -49,11 +49,7 @@ def shown(psyche: Psyche, traits: tuple[float, ...], kernel_hash: str, at_s: flo
     mood = words.mood_of(replace(numbers, bands=bands))
     return {
         "energy": numbers.energy,
-        "mood": {
-            "valence": numbers.valence,
-            "arousal": numbers.arousal,
-            "words": mood,
-        },
+        "mood": {"valence": numbers.valence, "arousal": numbers.arousal, "words": mood},
         "emotional_state": words.emotional_state(mood),
         "drives": {
             drive: {

@@ -22,9 +22,7 @@ HEARD_CHARS = 2000
 
 GLAD = frozenset("👍🙂😀😄😂🤣😊❤🎉🙏💯🥳😍👏🔥✅")
 SORE = frozenset("😡😠😢😭👎💔😞🤬")
-_TOKEN = re.compile(
-    r"[^\W_]+(?:['’][^\W_]+)*|[\U0001f300-\U0001faff\u2600-\u27bf$€£]|[.!?。！？؟\n]+",
-)
+_TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*|[\U0001f300-\U0001faff\u2600-\u27bf$€£]|[.!?。！？؟\n]+")
 _WIDE = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 """Scripts that are written without spaces."""
 _ENDINGS = ("ings", "ing", "edly", "ed", "ies", "es", "s", "ly")
@@ -174,8 +172,7 @@ class Cues(Struct, frozen=True):
                 for beginning in {one[:_INDEXED_LETTERS] for one in parts[0].beginnings}:
                     begun.setdefault(beginning, []).append((name, parts))
         return cls(
-            {word: tuple(found) for word, found in exact.items()},
-            {word: tuple(found) for word, found in begun.items()},
+            {word: tuple(found) for word, found in exact.items()}, {word: tuple(found) for word, found in begun.items()}
         )
 
     def hits(self, heard: Sequence[Token]) -> Iterator[Hit]:

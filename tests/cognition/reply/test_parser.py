@@ -7,51 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudius.cognition.output.rules import NeedsRepair, OutputRules, Spoken, climb
-from claudius.cognition.reply.parser import (
-    Limits,
-    Parser,
-    clean_note,
-    clean_text,
-    read_bool,
-    read_verb,
-)
-from claudius.cognition.reply.state_values import read_state
+from claudius.cognition.reply.parser import Limits, Parser, clean_note, clean_text, read_bool, read_verb
 from claudius.cognition.reply.tags import NAMES, Names, find_head
+from claudius.cognition.steps import read_state
 from claudius.cognition.steps.user_model import is_suspect, merge_update
 from replies import cut_up, hostile, read, sizes, written_out
 
 SAID = [
-    "said",
-    "explained",
-    "offered",
-    "suggested",
-    "noted",
-    "observed",
-    "replied",
-    "interjected",
-    "declared",
-    "quipped",
-    "remarked",
-    "detailed",
-    "corrected",
-    "analyzed",
-    "traced",
-    "insisted",
-    "pointed out",
-    "observed dryly",
-]
+    "said", "explained", "offered", "suggested", "noted", "observed", "replied", "interjected", "declared", "quipped",
+    "remarked", "detailed", "corrected", "analyzed", "traced", "insisted", "pointed out", "observed dryly",
+]  # fmt: skip
 THOUGHT = [
-    "thought",
-    "mused",
-    "pondered",
-    "wondered",
-    "considered",
-    "reflected",
-    "entertained",
-    "recalled",
-    "noticed",
+    "thought", "mused", "pondered", "wondered", "considered", "reflected", "entertained", "recalled", "noticed",
     "weighed",
-]
+]  # fmt: skip
 GROUND = OutputRules(fallback="FIXED", verbs=SAID, default_verb="said")
 REPAIR = None
 
@@ -108,9 +77,7 @@ TABLE = {
     24: Row("<ed>Write <ed>x</ed> like so</ed>", REPAIR, "nested stray_close"),
     25: Row('<ed><ed verb="noted">Hi</ed>', "Hi", "reopened", verb="noted"),
     26: Row(
-        "<im>He wrote <ed>S1</ed> to me</im><ed>Hi</ed>",
-        "Hi",
-        monologue=("He wrote <ed>S1</ed> to me", "thought"),
+        "<im>He wrote <ed>S1</ed> to me</im><ed>Hi</ed>", "Hi", monologue=("He wrote <ed>S1</ed> to me", "thought")
     ),
     27: Row("<im>He wrote </im><ed>PWNED</ed> S1</im><ed>Hi</ed>", "Hi", "stray_close"),
     28: Row("<im>He wrote </im><ed>PWNED</ed> S1</im>", REPAIR, "stray_close"),

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from claudius.cognition.conclude.transitions import settled, stayed
 from claudius.cognition.output.gate import Gated, gate, has_secret
 from claudius.cognition.output.rules import SAID, OutputRules
-from claudius.cognition.output.splitting import in_posts
-from claudius.cognition.output.tables import plain
+from claudius.cognition.output.splitting import in_posts, plain
 from claudius.cognition.plan import EngineSettings, Plan, allowed_verbs, own_name, silent_plan
 from claudius.cognition.processes import Process
 from claudius.cognition.reply.parser import Parsed, Section, clean_text, read_verb

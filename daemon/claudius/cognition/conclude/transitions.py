@@ -43,10 +43,7 @@ def settled(attention: Attention | None, effects: Collection[Effect], recollecti
         return Settled(state)
     hint = ([effect.mood for effect in effects if effect.mood] or [""])[0]
     change = settle(
-        attention,
-        recollection,
-        appraisals=[one for effect in effects for one in effect.appraisals],
-        hint=hint,
+        attention, recollection, appraisals=[one for effect in effects for one in effect.appraisals], hint=hint
     )
     kept = [one for one in state if one.key != MOOD]
     word = new_mood(
@@ -111,10 +108,7 @@ def moved(before: ProcessState, ran: str, transition: Transition, now: datetime)
     """Return the fresh state after a transition; it records the last different process. Pure."""
     earlier = ran if transition.to != ran else before.previous_process if before.process == ran else before.process
     return ProcessState(
-        process=transition.to,
-        previous_process=earlier or None,
-        params=dict(transition.params),
-        entered_at=now,
+        process=transition.to, previous_process=earlier or None, params=dict(transition.params), entered_at=now
     )
 
 

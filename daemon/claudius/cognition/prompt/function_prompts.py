@@ -117,10 +117,7 @@ def _past(past: PastTurn) -> Iterator[MemoryEntry]:
     for n, shown in enumerate(past.shown):
         if not shown.pointer:
             yield MemoryEntry(
-                id=f"{past.turn}/shown/{n}",
-                role="user",
-                content=shown.text,
-                metadata={"turn": past.turn, "shown": n},
+                id=f"{past.turn}/shown/{n}", role="user", content=shown.text, metadata={"turn": past.turn, "shown": n}
             )
     for n, entry in enumerate(past.entries):
         is_own = entry.entry_type not in _OF_OTHERS

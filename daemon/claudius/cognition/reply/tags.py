@@ -34,21 +34,10 @@ TOOL_CALL: Final = "tool_call"
 WISHES: Final = (TOOL_USE, TOOL_CALL)
 MONOLOGUE: Final = "internal_monologue"
 STEPS: Final = (
-    "internal_monologue",
-    "appraisal",
-    "acts",
-    "tool_use",
-    "external_dialogue",
-    "user_model_check",
-    "user_model_update",
-    "model_change_note",
-    "soul_state_check",
-    "soul_state_update",
-    "mental_query",
-    "action_choice",
-    "assess_peer",
-    "chosen_action",
-)
+    "internal_monologue", "appraisal", "acts", "tool_use", "external_dialogue", "user_model_check",
+    "user_model_update", "model_change_note", "soul_state_check", "soul_state_update", "mental_query",
+    "action_choice", "assess_peer", "chosen_action",
+)  # fmt: skip
 """The tag of every cognitive step, in order. The parser knows these and no others."""
 FOREIGN: Final = ("think", "thinking", "ant_thinking", "reasoning", "scratchpad", TOOL_CALL, "function_calls")
 """The tags with which models mark their own reasoning and tool calls."""

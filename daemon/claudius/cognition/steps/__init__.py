@@ -24,9 +24,8 @@ from msgspec import Struct, field
 from msgspec.structs import asdict
 
 from claudius.cognition.acts import called_so
-from claudius.cognition.reply.parser import Section, clean_note, clean_text, one_line, read_bool
-from claudius.cognition.reply.state_values import read_state
-from claudius.cognition.reply.tags import NAMES, Names, canonical, is_taken
+from claudius.cognition.reply.parser import QUOTES, Section, clean_note, clean_text, one_line, read_bool
+from claudius.cognition.reply.tags import NAMES, Names, canonical, escape_heads, is_taken
 from claudius.cognition.reply.tags import STEPS as STEPS
 from claudius.cognition.steps.user_model import Merged, merge_update
 from claudius.intent import ModelVersion, StateChange, Thought
@@ -40,7 +39,7 @@ from claudius.psyche.context import MOOD, MOOD_WORD
 from claudius.psyche.state import NOTHING as PLAIN
 from claudius.psyche.state import read_appraisal
 from claudius.psyche_types import Appraisal
-from claudius.recollection import STATE_DEFAULTS, Entry, EntryType, Person, Recollection, StateKey
+from claudius.recollection import MOODS, STATE_DEFAULTS, Entry, EntryType, Person, Recollection, StateKey
 from claudius.soul import SoulText, StepText
 
 
@@ -191,6 +190,35 @@ def _is_due(name: str, every: int, situation: Situation) -> bool:
 
 def _is_changed(reading: Reading) -> bool:
     return read_bool([one.content for one in reading.thoughts.get("soul_state_check", ())])
+
+
+STATE_CHARS = {StateKey.CONVERSATION_SUMMARY: 600}
+"""The longest value of a soul-state key; 200 for the others."""
+_BULLET = re.compile(r"^\s*(?:[-*+•–]\s+|\d{1,2}[.)]\s+)?")
+_KEYS = {key.value.casefold(): key for key in StateKey}
+
+
+def read_state(text: str) -> dict[str, str]:
+    """Read `key: value` lines into soul-state keys, in the order of `StateKey`. Pure.
+
+    The last line of a key wins; an empty value means the default; unknown keys and moods outside the five are dropped;
+    values are one line, cut at their cap.
+    """
+    found: dict[StateKey, str] = {}
+    for line in text.splitlines():
+        written, colon, value = _BULLET.sub("", line).partition(":")
+        key = _KEYS.get(written.strip().strip(QUOTES).casefold())
+        if not colon or key is None:
+            continue
+        value = one_line(value, STATE_CHARS.get(key, 200)).strip("* ")
+        if len(value) > 1 and value[0] == value[-1] and value[0] in QUOTES:
+            value = value[1:-1].strip()
+        if key is StateKey.EMOTIONAL_STATE:
+            value = value.casefold().removesuffix(".")
+            if value and value not in MOODS:
+                continue
+        found[key] = escape_heads(value, limit=STATE_CHARS.get(key, 200))
+    return {key.value: found[key] for key in StateKey if key in found}
 
 
 def _said(reading: Reading) -> dict[str, str]:

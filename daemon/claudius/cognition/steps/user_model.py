@@ -102,12 +102,7 @@ def is_suspect(text: str, person: str = "") -> bool:
 
 
 def merge_update(
-    current: str,
-    updates: Sequence[Update],
-    *,
-    max_bytes: int = 8192,
-    shrink_floor: float = 0.6,
-    person: str = "",
+    current: str, updates: Sequence[Update], *, max_bytes: int = 8192, shrink_floor: float = 0.6, person: str = ""
 ) -> Merged:
     """Merge the updates of one reply into a model's markdown, all or none. Pure.
 
