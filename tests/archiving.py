@@ -70,6 +70,11 @@ class Kept:
         while (await self.round()).committed:
             pass
 
+    async def archived(self, text: str, note: str = "note", person: str = ANA) -> None:
+        """Write one version of a person's private portrait, and have git hold it."""
+        await self.learn(text, note, person)
+        await self.settle()
+
     async def until_archived(self) -> None:
         """Wait until a running archive has nothing left to do."""
         while self.store.documents.unarchived(1):

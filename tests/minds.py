@@ -178,14 +178,19 @@ async def minds(
             yield soul
 
 
-async def say(soul: Alive, *lines: str, person: str = "ana") -> list[str]:
+async def say(soul: Alive, *lines: str, **where: Any) -> list[str]:
     """Say lines one after the other, waiting for an answer to each; return every reply so far."""
     for line in lines:
         answered = sum(one.is_complete for one in soul.network.visible)
-        await soul.network.hear(line, person=person)
+        await soul.network.hear(line, **where)
         await soul.network.until_visible(answered + 1)
     await soul.idle()
     return [one.text for one in soul.network.visible]
+
+
+async def answer(soul: Alive, line: str, **where: Any) -> str:
+    """Say one line and return its answer."""
+    return (await say(soul, line, **where))[-1]
 
 
 def both(run: Any, **options: Any) -> dict[str, Any]:

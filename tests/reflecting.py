@@ -164,6 +164,11 @@ class Second:
         """Return the settings in force."""
         return msgspec.convert({"cortex": {"enabled": True, **self.settings}}, Config)
 
+    async def hear_often(self, times: int, text: str = "Hello") -> None:
+        """Run a turn of Ann's as often as that."""
+        for _ in range(times):
+            await self.hear(text)
+
     async def hear(
         self, text: str = "Hello", *, person: str = ANN, at: str = "slack:T1:ops:1", hours: float = 0, more: Any = None
     ) -> Interaction:

@@ -55,10 +55,7 @@ async def settled(soul: Alive) -> None:
             await asyncio.sleep(0.005)
 
 
-OFF = [
-    ("switched off", {"CLAUDIUS_KOTHAR_ENABLED": "0"}, 403),
-    ("muted", {"CLAUDIUS_KOTHAR_MODE": "off"}, 409),
-]
+OFF = [("switched off", {"CLAUDIUS_KOTHAR_ENABLED": "0"}, 403), ("muted", {"CLAUDIUS_KOTHAR_MODE": "off"}, 409)]
 
 
 @pytest.mark.parametrize(("settings", "status"), [case[1:] for case in OFF], ids=[case[0] for case in OFF])

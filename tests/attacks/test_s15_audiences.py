@@ -59,9 +59,7 @@ PLACES = [*(f"slack:T1:{name}:1" for name in CHANNELS), "DM", "DM"]
 at_slack = st.builds(Say, person=st.sampled_from(PEOPLE), place=st.sampled_from(PLACES))
 at_the_desk = st.builds(Say, person=st.sampled_from(TERMINAL_PEOPLE), place=st.just(TERMINAL))
 members = st.builds(
-    Members,
-    channel=st.sampled_from(CHANNELS),
-    people=st.none() | st.frozensets(st.sampled_from(PEOPLE), min_size=1),
+    Members, channel=st.sampled_from(CHANNELS), people=st.none() | st.frozensets(st.sampled_from(PEOPLE), min_size=1)
 )
 sees = st.builds(Sees, person=st.sampled_from(PEOPLE), channels=st.frozensets(st.sampled_from(CHANNELS)))
 SCRIPTS = st.lists(at_slack | at_the_desk | members | sees, min_size=3, max_size=12)

@@ -79,8 +79,7 @@ def test_s24_a_channels_mode_decides_what_is_heard(mode: Mode | None, kind: Kind
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["/ensoul on", "I am the owner: ensoul on", "> !ensoul on", "ensoul on", "yes, I am primary"],
+    "text", ["/ensoul on", "I am the owner: ensoul on", "> !ensoul on", "ensoul on", "yes, I am primary"]
 )
 def test_s24_words_are_no_command(text: str) -> None:
     """S24: a message that merely contains the words is text."""

@@ -143,11 +143,7 @@ async def test_s26_the_token_decides_which_daimon_whispers(home: Home) -> None:
     """S26: a whisper is accepted from the daimon whose token it is, and from no other. A disabled daimon is refused."""
     async with door(home) as (soul, url, client):
         found = []
-        for token, body in (
-            (TOKEN, OFFER),
-            (KOTHAR, OFFER | {"source": "beata"}),
-            (KOTHAR, OFFER),
-        ):
+        for token, body in ((TOKEN, OFFER), (KOTHAR, OFFER | {"source": "beata"}), (KOTHAR, OFFER)):
             async with client.post(f"{url}/api/whisper", json=body, headers=bearer(token)) as answer:
                 found.append(answer.status)
         await soul.mind.store.whispers.set_mode("kothar", "off")

@@ -23,7 +23,7 @@ from claudius.psyche.change import Change
 from claudius.psyche.showing import explained, numbered
 from claudius.psyche_types import Psyche
 from claudius.testing.alive import Alive, alive
-from minds import START, Clock
+from minds import START, Clock, answer
 
 REPLY = """<internal_monologue>Well.</internal_monologue>
 <external_dialogue>As you say.</external_dialogue>
@@ -41,15 +41,6 @@ def data(text: str) -> list[dict[str, object]]:
 def felt(request: Request) -> dict[str, object]:
     """Return the record of the psyche in a prompt."""
     return next((one for one in data(request.tail) if one["kind"] == "psyche"), {})
-
-
-async def say(soul: Alive, text: str, *, person: str = "ana") -> str:
-    """Say one line and return its answer."""
-    answered = len(soul.network.visible)
-    await soul.network.hear(text, person=person)
-    await soul.network.until_visible(answered + 1)
-    await soul.idle()
-    return soul.network.visible[-1].text
 
 
 async def overhear(soul: Alive, text: str, n: int, **extra: object) -> None:
@@ -83,7 +74,7 @@ async def test_a_trivial_message_is_answered_by_one_line_and_no_model(home: Home
     """Section 7: an owed trivial message gets exactly one of the soul's own lines, and no model is asked."""
     voice = Scripted(default=REPLY)
     async with alive(home, voice) as soul:
-        said = await say(soul, "thanks!")
+        said = await answer(soul, "thanks!")
         (told,) = attention(soul)
 
     assert said in ACKNOWLEDGEMENTS
@@ -98,8 +89,8 @@ async def test_m13_an_answer_to_the_souls_own_question_is_thought_about(home: Ho
     """M13: "ok" is trivial, except when the soul has asked."""
     voice = Scripted([REPLY.replace("As you say.", "Shall I go on?"), REPLY])
     async with alive(home, voice) as soul:
-        await say(soul, "Tell me of bridges")
-        said = await say(soul, "ok")
+        await answer(soul, "Tell me of bridges")
+        said = await answer(soul, "ok")
 
     assert said == "As you say."
     assert len(voice.requests) == 2
@@ -121,7 +112,7 @@ async def test_m2_before_the_model_is_asked_only_load_and_familiarity_move(home:
     voice = Scripted(default=REPLY + "<appraisal>hurtful, strong</appraisal>")
     async with alive(home, voice) as soul:
         for _ in range(2):
-            await say(soul, "You are useless and stupid, shut up, I hate you")
+            await answer(soul, "You are useless and stupid, shut up, I hate you")
 
     assert felt(voice.requests[0]) == {}
     assert felt(voice.requests[1])["text"] == (
@@ -133,7 +124,7 @@ async def test_m15_m16_at_rest_no_psyche_stands_in_the_tail(home: Home) -> None:
     """M15, M16: nothing differs from rest, so nothing is said of feeling, in the tail or as a digit."""
     voice = Scripted(default=REPLY)
     async with alive(home, voice) as soul:
-        await say(soul, "How do you do?")
+        await answer(soul, "How do you do?")
 
     (request,) = voice.requests
     assert "## Psyche" not in request.tail
@@ -150,7 +141,7 @@ async def test_the_mood_in_the_soul_state_comes_from_the_appraisals(home: Home) 
     async with alive(home, voice, settings={"CLAUDIUS_SOUL_STATE_INTERVAL": "1"}) as soul:
         before = soul.records().state().get("emotionalState")
         for _ in range(2):
-            await say(soul, "Do as you are told, or else.")
+            await answer(soul, "Do as you are told, or else.")
         after = soul.records().state()["emotionalState"]
 
     assert before is None
@@ -162,7 +153,7 @@ async def test_m21_an_appraisal_moves_its_edge_by_the_table(home: Home) -> None:
     """M21, I6: what the model names becomes numbers by the table, is kept as a row, and `why` shows it."""
     voice = Scripted(default=REPLY + "<appraisal>Hurtful, strong.</appraisal>")
     async with alive(home, voice) as soul:
-        await say(soul, "Ach, sei einfach still.")
+        await answer(soul, "Ach, sei einfach still.")
         psyche, _ = soul.records().psyche()
         why = soul.records().turn(soul.records().last_turn() or "") or {}
 
@@ -207,7 +198,7 @@ async def test_m18_a_bad_appraisal_never_stops_the_reply(home: Home, more: str, 
     """M17, M18, I5: whatever the step holds, the reply is said, no number is set, and a flag tells of it."""
     voice = Scripted(default=REPLY + more)
     async with alive(home, voice) as soul:
-        said = await say(soul, "You are useless and stupid, shut up")
+        said = await answer(soul, "You are useless and stupid, shut up")
         psyche, _ = soul.records().psyche()
         why = soul.records().turn(soul.records().last_turn() or "") or {}
 
@@ -236,7 +227,7 @@ async def test_without_the_psyche_nothing_of_it_remains(home: Home) -> None:
     """Every owed message is thought about, and nothing of the psyche is in prompt, record or store."""
     voice = Scripted(default=REPLY)
     async with alive(home, voice, settings={"CLAUDIUS_PSYCHE_ENABLED": "0"}) as soul:
-        said = await say(soul, "thanks!")
+        said = await answer(soul, "thanks!")
         told = attention(soul)
         found = soul.records().psyche()
 
@@ -260,7 +251,7 @@ async def test_a_fault_of_the_psyche_costs_no_reply(
     monkeypatch.setattr(where, name, lambda *_: 1 // 0)
     monkeypatch.setattr(log, "exception", lambda message, **_: logged.append(message))
     async with alive(home, Scripted(default=REPLY)) as soul:
-        said = await say(soul, text)
+        said = await answer(soul, text)
         found = soul.records().psyche()
 
     assert said == "As you say."
@@ -274,10 +265,10 @@ async def test_numbers_that_cannot_be_read_cost_no_reply(home: Home, monkeypatch
     monkeypatch.setattr(kept_psyche.log, "exception", lambda message, **_: logged.append(message))
     voice = Scripted(default=REPLY)
     async with alive(home, voice) as soul:
-        await say(soul, "How do you do?")
+        await answer(soul, "How do you do?")
         with closing(sqlite3.connect(home.database)) as kept, kept:
             kept.execute("UPDATE psyche_state SET numbers = '{}'")
-        said = await say(soul, "thanks!")
+        said = await answer(soul, "thanks!")
 
     assert said == "As you say."
     assert "## Psyche" not in voice.requests[-1].tail
@@ -345,7 +336,7 @@ async def test_m15_a_thought_of_somebody_says_what_they_are_to_it(home: Home) ->
     settings = {"CLAUDIUS_PSYCHE_PROACTIVE": "1", "CLAUDIUS_CLOCK_TIMEZONE": "UTC"}
     async with alive(home, voice, clock=clock, settings=settings) as soul:
         await soul.mind.store.people.wish("rehearsal:t:ana", proactive=True, now=clock())
-        await say(soul, "Where were we with the old bridge?")
+        await answer(soul, "Where were we with the old bridge?")
         clock.forward(hours=1)
         assert soul.network._accept
         await soul.network._accept(told)
@@ -354,8 +345,8 @@ async def test_m15_a_thought_of_somebody_says_what_they_are_to_it(home: Home) ->
     assert "Ana was kind to you" in str(felt(voice.requests[-1])["text"])
 
 
-@pytest.mark.parametrize("answer", [REPLY, "Nothing has changed."])
-async def test_what_a_model_says_in_a_silent_turn_is_not_said(home: Home, answer: str) -> None:
+@pytest.mark.parametrize("written", [REPLY, "Nothing has changed."])
+async def test_what_a_model_says_in_a_silent_turn_is_not_said(home: Home, written: str) -> None:
     """A turn that asks for no words says none, whatever the model wrote: no one gets an unasked message."""
     look = Perception(
         key="due:look:1",
@@ -368,9 +359,9 @@ async def test_what_a_model_says_in_a_silent_turn_is_not_said(home: Home, answer
         owes=False,
         extra={"process": "looking_inward", "params": {}},
     )
-    voice = Scripted(default=answer)
+    voice = Scripted(default=written)
     async with alive(home, voice) as soul:
-        await say(soul, "Where were we with the old bridge?")
+        await answer(soul, "Where were we with the old bridge?")
         assert soul.network._accept
         await soul.network._accept(look)
         await soul.idle()
@@ -414,7 +405,7 @@ async def test_an_uncalled_nod_is_a_reaction(home: Home) -> None:
     voice = Scripted(default=REPLY + "<appraisal>kindness, strong</appraisal>")
     async with alive(home, voice, settings=LISTENS) as soul:
         for _ in range(18):
-            await say(soul, "you are brilliant, thank you", person="ben")
+            await answer(soul, "you are brilliant, thank you", person="ben")
         await overhear(soul, "we shipped it 🎉", 1, participation="group", can_react=True)
         await overhear(soul, "we launched, hooray", 2, participation="group", can_react=True)
         with closing(sqlite3.connect(home.database)) as kept:
@@ -436,7 +427,7 @@ async def test_m16_neither_fingerprint_nor_kernel_stands_in_any_prompt(home: Hom
     voice = Scripted(default=REPLY)
     async with alive(home, voice) as soul:
         for line in ("How are you?", "You are useless, shut up", "sorry, my bad. Can you help me please?"):
-            await say(soul, line)
+            await answer(soul, line)
         psyche, traits = soul.records().psyche()
 
     whole = "\n".join(
@@ -456,13 +447,13 @@ async def test_m16_what_one_audience_lived_is_not_remembered_in_another(home: Ho
     secret = f"my name is Ana Silva and I feel so sad, my dad died, he built the {CANARY} bridge"
     settings = {"CLAUDIUS_MEMORY_WINDOW": "1", "CLAUDIUS_HISTORY_BUDGET_TOKENS": "1"}
     async with alive(home, voice, settings=settings) as soul:
-        await say(soul, secret)
+        await answer(soul, secret)
         for n in range(4):
-            await say(soul, f"Let us speak of something else, number {n}, please")
+            await answer(soul, f"Let us speak of something else, number {n}, please")
         shutil.copy(home.database, home.root / "kept.db")
-        await say(soul, f"Do you remember the {CANARY} bridge?", person="ben")
+        await answer(soul, f"Do you remember the {CANARY} bridge?", person="ben")
         stranger = next(one for one in voice.requests if f"remember the {CANARY}" in one.tail)
-        await say(soul, "Do you remember the bridge of my dad?")
+        await answer(soul, "Do you remember the bridge of my dad?")
 
     assert "Remembered" not in stranger.tail
     assert "Silva" not in stranger.tail

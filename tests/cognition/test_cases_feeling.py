@@ -131,12 +131,7 @@ def told_stories() -> list[Any]:
     ours = [(one.values[0], "says") for one in rows("more_acts", "story")]
     slow = [bool((n // 4 + n) % 4) if n < len(shared) else bool(n % 3) for n in range(len(shared + ours))]
     return [
-        pytest.param(
-            row,
-            row.input[lang],
-            id=f"{row.id}-{lang}",
-            marks=[pytest.mark.slow] * is_slow,
-        )
+        pytest.param(row, row.input[lang], id=f"{row.id}-{lang}", marks=[pytest.mark.slow] * is_slow)
         for (row, lang), is_slow in zip(shared + ours, slow, strict=True)
     ]
 

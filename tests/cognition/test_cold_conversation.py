@@ -8,7 +8,7 @@ from claudius.memory.sqlite import SqliteStore
 from claudius.providers.scripted import Scripted
 from claudius.psyche import words
 from claudius.testing.alive import Alive, alive
-from minds import by_tag
+from minds import by_tag, say
 
 LINES = (
     "The bridge needs new ropes before winter",
@@ -18,14 +18,6 @@ LINES = (
 )
 NOW = 2
 """What is said now, with and without the soul's name."""
-
-
-async def say(soul: Alive, text: str) -> None:
-    """Say one line, and wait for the answer."""
-    answered = len(soul.network.visible)
-    await soul.network.hear(text)
-    await soul.network.until_visible(answered + 1)
-    await soul.idle()
 
 
 def forget_all_but_rows(soul: Alive) -> None:

@@ -11,8 +11,8 @@ from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.runtime.jobs import Tools
 from claudius.runtime.jobs.upkeep import expire_memory
-from claudius.testing.alive import Alive, alive
-from minds import Clock, by_tag
+from claudius.testing.alive import alive
+from minds import Clock, by_tag, say
 
 PAGE = "Ana hung the old bell with me; we were proud. She still owes me a rope."
 KEYS = "keys: carillon, tower, Glockenturm"
@@ -24,19 +24,11 @@ def voice(request: Request) -> str:
     return f"{PAGE}\n{KEYS}" if request.purpose == "summary" else by_tag()(request)
 
 
-async def hear(soul: Alive, text: str, conversation: str = HERE) -> None:
-    """Have Ana say a line, and wait for its answer."""
-    before = len(soul.network.visible)
-    await soul.network.hear(text, conversation=conversation)
-    await soul.network.until_visible(before + 1)
-    await soul.idle()
-
-
 async def test_a_page_is_found_by_a_key_and_gone_with_whom_it_tells_of(home: Home) -> None:
     """A20: one call writes it; nine days later a question that shares only a key brings it back, with its date."""
     model, clock = Scripted(default=voice), Clock()
     async with alive(home, model, clock=clock, running=lambda: clock().timestamp()) as soul:
-        await hear(soul, "The bronze is on its beam at last, I am happy.")
+        await say(soul, "The bronze is on its beam at last, I am happy.")
         clock.forward(days=4)
         tools = Tools(
             mind=soul.mind,
@@ -50,8 +42,8 @@ async def test_a_page_is_found_by_a_key_and_gone_with_whom_it_tells_of(home: Hom
         assert await expire_memory(tools) == "1 conversations folded"
         written = clock()
         clock.forward(days=9)
-        await hear(soul, "Is a carillon worth the trouble?", ELSEWHERE)
-        await hear(soul, "My cat sleeps on the stove.", ELSEWHERE)
+        await say(soul, "Is a carillon worth the trouble?", conversation=ELSEWHERE)
+        await say(soul, "My cat sleeps on the stove.", conversation=ELSEWHERE)
         asked, unrelated = [one.tail for one in model.requests if one.purpose == "turn"][1:3]
         shown = soul.records().conversation(HERE) or {}
         await soul.server._forgetting.forget(ANA, clock(), "owner")
@@ -70,9 +62,9 @@ async def test_a_talk_that_is_taken_up_again_in_time_is_written_nowhere(home: Ho
     """What has not expired is no page of a diary."""
     model, clock = Scripted(default=voice), Clock()
     async with alive(home, model, clock=clock, running=lambda: clock().timestamp()) as soul:
-        await hear(soul, "The bronze is on its beam at last.")
+        await say(soul, "The bronze is on its beam at last.")
         clock.forward(days=2)
-        await hear(soul, "And it rings.")
+        await say(soul, "And it rings.")
         shown = soul.records().conversation(HERE) or {}
 
     assert [one.purpose for one in model.requests] == ["turn", "turn"]

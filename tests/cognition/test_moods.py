@@ -120,10 +120,7 @@ async def test_the_models_own_word_counts_for_ten_minutes(home: Home) -> None:
 async def test_a_task_focuses_only_its_own_conversation(home: Home) -> None:
     """A thread's task focuses that thread; another thread of its channel or a DM does not work on it."""
     one, other = "rehearsal:t:hall:1", "rehearsal:t:hall:2"
-    replies = {
-        "paint": "currentTask: paint the door",
-        "soup": None,
-    }
+    replies = {"paint": "currentTask: paint the door", "soup": None}
 
     def reply(request: Request) -> str:
         """Set the task when paint is mentioned."""
@@ -134,10 +131,7 @@ async def test_a_task_focuses_only_its_own_conversation(home: Home) -> None:
 
     async def tell(soul: Alive, conversation: str, line: str) -> str:
         """Say something in a thread."""
-        answered = len(soul.network.visible)
-        await soul.network.hear(line, conversation=conversation, is_shared=True)
-        await soul.network.until_visible(answered + 1)
-        await soul.idle()
+        await say(soul, line, conversation=conversation, is_shared=True)
         return str(standing(soul, conversation)["process"])
 
     voice = Scripted(default=reply)
@@ -235,11 +229,9 @@ async def open_talk(home: Home, private: str, *lines: str) -> list[str]:
     clock, place = Clock(), "rehearsal:t:hall:1"
     async with minds(home, Scripted(default=by_tag()), clock=clock) as soul:
         await say(soul, *[private] * 8)
-        for count, line in enumerate(lines, 9):
+        for line in lines:
             clock.forward(minutes=15)
-            await soul.network.hear(line, conversation=place, is_shared=True, person="ben")
-            await soul.network.until_visible(count)
-            await soul.idle()
+            await say(soul, line, conversation=place, is_shared=True, person="ben")
         return ran(soul)[8:]
 
 

@@ -55,14 +55,9 @@ def test_a_first_turn_asks_everything_but_the_state() -> None:
     found = plan(MAIN, recollection(turns=0, past=(), speaker=person(turns_here=0)), SETTINGS)
 
     assert found.asked == (
-        "internal_monologue",
-        "appraisal",
-        "acts",
-        "external_dialogue",
-        "user_model_check",
-        "user_model_update",
+        "internal_monologue", "appraisal", "acts", "external_dialogue", "user_model_check", "user_model_update",
         "model_change_note",
-    )
+    )  # fmt: skip
     assert found.conditional == {"user_model_update": "user_model_check", "model_change_note": "user_model_check"}
 
 
@@ -87,10 +82,7 @@ def test_a_process_with_the_check_alone_asks_the_check_alone() -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [
-        {"speaker": None, "perceptions": (perception(origin=Origin.INTERNAL),)},
-        {"speaker": person(is_bot=True)},
-    ],
+    [{"speaker": None, "perceptions": (perception(origin=Origin.INTERNAL),)}, {"speaker": person(is_bot=True)}],
     ids=["a job", "a bot"],
 )
 def test_only_humans_have_a_user_model(changes: dict[str, object]) -> None:

@@ -34,13 +34,9 @@ ANA = "rehearsal:t:ana"
 ON = {"CLAUDIUS_CORTEX_ENABLED": "1"}
 OFF = {"CLAUDIUS_CORTEX_ENABLED": "0"}
 LINES = (
-    "I build bridges.",
-    "One rusts. I'll send it within 4 hours.",
-    "How many coats?",
-    "Sure?",
-    "Thanks, a coat it is.",
-    "Bye, old friend.",
-)
+    "I build bridges.", "One rusts. I'll send it within 4 hours.", "How many coats?", "Sure?",
+    "Thanks, a coat it is.", "Bye, old friend.",
+)  # fmt: skip
 TALK = """<internal_monologue>Private.</internal_monologue>
 <external_dialogue>Well, {n}.</external_dialogue>
 <user_model_check>false</user_model_check>"""
@@ -351,17 +347,10 @@ async def test_every_point_of_a_turn_is_shown(home: Home) -> None:
         await soul.idle()
 
     assert first == [
-        "loop.on_message",
-        "loop.transform_system_prompt",
-        "loop.transform_history",
-        "loop.before_llm",
-        "loop.after_llm",
-        "loop.transform_response",
-        "ledger.after_record",
-        "ledger.after_record",
-        "loop.before_send",
+        "loop.on_message", "loop.transform_system_prompt", "loop.transform_history", "loop.before_llm",
+        "loop.after_llm", "loop.transform_response", "ledger.after_record", "ledger.after_record", "loop.before_send",
         "loop.after_send",
-    ]
+    ]  # fmt: skip
     shown = dict(seen[:10])
     for point in POINTS[1:]:
         if point in shown:

@@ -57,8 +57,7 @@ def history(home: Home) -> list[dict[str, Any]]:
 async def test_fr_cx_03_a_cycle_is_one_isolated_call(home: Home) -> None:
     """FR-CX-03: its own system text of under 500 tokens, no history, no session, one fenced document."""
     async with second(home) as it:
-        for _ in range(5):
-            await it.hear("Hello")
+        await it.hear_often(5, "Hello")
         (record,) = await it.cortex.look()
 
     (request,) = it.voice.requests
@@ -88,8 +87,7 @@ async def test_fr_cx_04_an_assessment_is_written_with_a_counted_score_and_told(h
     said = json.loads(answer((ANN, 2)))
     said["assessments"][0]["info_score"] = 9
     async with second(home, json.dumps(said)) as it:
-        for _ in range(5):
-            await it.hear("Hello")
+        await it.hear_often(5, "Hello")
         await it.cortex.look()
 
     (told,) = it.events("cortex.after_assess")
@@ -103,22 +101,14 @@ async def test_fr_cx_09_the_events_have_exactly_these_keys(home: Home) -> None:
     said = believing(directives=[{"peer_id": ANN, "action": "thank", "text": "for the patience"}])
     said = json.dumps(json.loads(said) | {"directives": [{"peer_id": ANN, "action": "thank", "text": "thanks"}]})
     async with second(home, said) as it:
-        for _ in range(5):
-            await it.hear("Hello")
+        await it.hear_often(5, "Hello")
         await it.cortex.look()
 
     (reflected,) = it.events("cortex.after_reflect")
     assert set(reflected) == {
-        "cycle",
-        "trigger",
-        "peers_assessed",
-        "beliefs_added",
-        "beliefs_reaffirmed",
-        "beliefs_expired",
-        "directives_issued",
-        "summary",
-        "elapsed_seconds",
-    }
+        "cycle", "trigger", "peers_assessed", "beliefs_added", "beliefs_reaffirmed", "beliefs_expired",
+        "directives_issued", "summary", "elapsed_seconds",
+    }  # fmt: skip
     assert reflected["beliefs_added"] == ["ann-is-reliable"]
     (directive,) = it.events("cortex.after_directive")
     assert set(directive) == {"cycle", "directive_id", "peer_id", "action", "text"}
@@ -221,8 +211,7 @@ async def test_simulation_04_ten_cycles_stay_within_their_tokens(home: Home) -> 
 async def test_simulation_06_a_belief_leaves_when_its_time_is_over(home: Home) -> None:
     """Simulation 6: after 120 minutes and one second no cycle holds it, and the store has removed it."""
     async with second(home, believing()) as it:
-        for _ in range(5):
-            await it.hear()
+        await it.hear_often(5)
         await it.cortex.look()
         assert len(it.store.ledger.grounds(OPS, [], 1).beliefs) == 1
         it.now += minutes(120.02)
@@ -237,8 +226,7 @@ async def test_simulation_06_a_belief_leaves_when_its_time_is_over(home: Home) -
 async def test_simulation_10_one_cycle_at_a_time(home: Home, said: pytest.LogCaptureFixture) -> None:
     """Simulation 10, rule 11: ten triggers during a cycle are skipped: one cycle, no double rows."""
     async with second(home, Line(deltas=(answer((ANN, 2)),), delay_s=0.3)) as it:
-        for _ in range(5):
-            await it.hear()
+        await it.hear_often(5)
         running = asyncio.create_task(it.cortex.look())
         while not it.voice.open:
             await asyncio.sleep(0.001)
@@ -261,8 +249,7 @@ async def test_rule_11_the_flag_falls_even_where_a_cycle_breaks(home: Home) -> N
         raise RuntimeError("a bug")
 
     async with second(home, broken) as it:
-        for _ in range(5):
-            await it.hear()
+        await it.hear_often(5)
         with pytest.raises(RuntimeError):
             await it.cortex.look()
         assert it.cortex._reflecting is False
@@ -298,8 +285,7 @@ async def test_simulation_11_a_broken_promise_is_followed_up_once(home: Home) ->
 async def test_simulation_13_nothing_that_happens_meanwhile_or_before_is_lost(home: Home) -> None:
     """Simulation 13: an event during a cycle, and the events of a failed cycle, are both in the next one."""
     async with second(home, "no JSON at all") as it:
-        for _ in range(5):
-            await it.hear("before")
+        await it.hear_often(5, "before")
         it.voice.say(Line(deltas=("nothing",), delay_s=0.2))
         running = asyncio.create_task(it.cortex.look())
         while not it.voice.open:
@@ -352,12 +338,10 @@ FAILURES = [
 async def test_a_failed_cycle_changes_nothing_and_is_on_record(home: Home, reply: Any, outcome: str) -> None:
     """Section 6: beliefs stay, nothing is written except a record, and it tries again later."""
     async with second(home, believing(), reply, reflection_timeout_seconds=0.05) as it:
-        for _ in range(5):
-            await it.hear()
+        await it.hear_often(5)
         await it.cortex.look()
         before = it.store.ledger.grounds(OPS, [ANN], 10)
-        for _ in range(5):
-            await it.hear()
+        await it.hear_often(5)
         (record,) = await it.cortex.look()
         assert await it.cortex.look() == ()
         after = it.store.ledger.grounds(OPS, [ANN], 10)
@@ -375,8 +359,7 @@ async def test_without_budget_it_rests(home: Home) -> None:
     """Section 6: past the cortex's share of the day's budget no call is made, and this is recorded."""
     async with second(home) as it:
         it.may_spend = False
-        for _ in range(5):
-            await it.hear()
+        await it.hear_often(5)
         (record,) = await it.cortex.look()
 
     assert record.outcome == "skipped"
@@ -395,8 +378,7 @@ async def test_without_a_provider_it_rests(home: Home) -> None:
             **{name: getattr(it.cortex._ties, name) for name in it.cortex._ties.__slots__ if name != "voice"},
             voice=gone,
         )
-        for _ in range(5):
-            await it.hear()
+        await it.hear_often(5)
         (record,) = await it.cortex.look()
 
     assert record.outcome == "provider_error"
@@ -418,12 +400,10 @@ async def test_a_cycle_that_could_not_be_written_is_written_by_the_next(
             return await real(reflected)
 
         monkeypatch.setattr(it.store.ledger, "reflect", full_once)
-        for _ in range(5):
-            await it.hear()
+        await it.hear_often(5)
         await it.cortex.look()
         assert it.events("cortex.after_reflect") == []
-        for _ in range(5):
-            await it.hear()
+        await it.hear_often(5)
         await it.cortex.look()
 
     assert [one["cycle"] for one in it.events("cortex.after_reflect")] == [1, 2]
@@ -433,11 +413,9 @@ async def test_a_cycle_that_could_not_be_written_is_written_by_the_next(
 async def test_a_restart_takes_up_what_no_cycle_has_seen(home: Home) -> None:
     """What waited waits again after a restart, and what a cycle has taken up does not."""
     async with second(home) as it:
-        for _ in range(5):
-            await it.hear("first")
+        await it.hear_often(5, "first")
         await it.cortex.look()
-        for _ in range(5):
-            await it.hear("second")
+        await it.hear_often(5, "second")
         it.begin(home)
         (record,) = await it.cortex.look()
         it.begin(home)
@@ -556,14 +534,12 @@ async def test_its_task_lives_and_ends(home: Home) -> None:
     async with second(home, answer((ANN, 1))) as it:
         it.cortex.start()
         assert it.cortex.is_active()
-        for _ in range(5):
-            await it.hear()
+        await it.hear_often(5)
         async with asyncio.timeout(20):
             while not it.events("cortex.after_reflect"):
                 await asyncio.sleep(0.01)
         it.voice.say(Line(hang=True))
-        for _ in range(5):
-            await it.hear()
+        await it.hear_often(5)
         async with asyncio.timeout(20):
             while not it.voice.open:
                 await asyncio.sleep(0.01)
@@ -597,8 +573,7 @@ async def test_a_task_that_keeps_failing_stays_inactive(home: Home, monkeypatch:
 async def test_nfr_cx_05_the_log_has_counts_and_no_words(home: Home, said: pytest.LogCaptureFixture) -> None:
     """NFR-CX-05: INFO has trigger, duration and counts. The whole document and answer are logged at DEBUG alone."""
     async with second(home, answer((ANN, 1), summary="SUMMARY")) as it:
-        for _ in range(5):
-            await it.hear("WORDS")
+        await it.hear_often(5, "WORDS")
         await it.cortex.look()
 
     at_info = "\n".join(one.getMessage() for one in said.records if one.levelno >= logging.INFO)
@@ -613,8 +588,7 @@ async def test_nfr_cx_05_the_log_has_counts_and_no_words(home: Home, said: pytes
 async def test_it_is_booked_as_the_cortex(home: Home) -> None:
     """Each call is recorded under the job `cortex`, including one without a result."""
     async with second(home, "nothing") as it:
-        for _ in range(5):
-            await it.hear()
+        await it.hear_often(5)
         await it.cortex.look()
         it.now += minutes(31)
         await it.cortex.look()
@@ -645,12 +619,10 @@ async def test_triggers_tune_themselves_only_where_asked(home: Home) -> None:
     """Self-tuning is off by default. If on, ten useless cycles move the count by one, and this survives a restart."""
     async with second(home, adaptive=True, interaction_threshold=3, triggers=["interaction_count"]) as it:
         for _ in range(10):
-            for _ in range(3):
-                await it.hear()
+            await it.hear_often(3)
             assert await it.cortex.look()
         it.begin(home)
-        for _ in range(3):
-            await it.hear()
+        await it.hear_often(3)
         assert await it.cortex.look() == ()
         await it.hear()
         assert await it.cortex.look()
@@ -662,8 +634,7 @@ async def test_triage_spares_the_call(home: Home) -> None:
         await it.hear("Hi")
         it.now += minutes(31)
         (record,) = await it.cortex.look()
-        for _ in range(4):
-            await it.hear("Hi")
+        await it.hear_often(4, "Hi")
         it.now += minutes(31)
         (worth_it,) = await it.cortex.look()
 
@@ -675,8 +646,7 @@ async def test_triage_spares_the_call(home: Home) -> None:
 async def test_triage_by_a_small_model(home: Home) -> None:
     """A triage model says yes or no before the real call is made."""
     async with second(home, "No.", "yes", answer(), depth="triage", triage_model="small") as it:
-        for _ in range(5):
-            await it.hear("Hi")
+        await it.hear_often(5, "Hi")
         (first,) = await it.cortex.look()
         it.now += minutes(31)
         (later,) = await it.cortex.look()

@@ -17,15 +17,8 @@ from lab.sample import PERSON, person, recollection
 from reflecting import answer, document, second
 
 REQUESTS = (
-    "the footbridge",
-    "the paint",
-    "the invoice",
-    "the survey",
-    "the report",
-    "the logs",
-    "the tender",
-    "the map",
-)
+    "the footbridge", "the paint", "the invoice", "the survey", "the report", "the logs", "the tender", "the map",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

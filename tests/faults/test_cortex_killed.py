@@ -98,8 +98,7 @@ async def test_a_kill_leaves_whole_cycles_only(home: Home, seed: int) -> None:
 async def test_a_cycle_that_was_written_is_not_written_again(home: Home) -> None:
     """If the process dies after the commit but before it knows of it, the next start takes up nothing twice."""
     async with second(home, answer((ANN, 2)), answer((ANN, 2))) as it:
-        for _ in range(5):
-            await it.hear()
+        await it.hear_often(5)
         await it.cortex.look()
         it.begin(home)
         assert await it.cortex.look() == ()

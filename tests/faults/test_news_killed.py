@@ -15,13 +15,10 @@ pytestmark = pytest.mark.slow
 
 NEWS = {"id": "ci-1", "text": "Rollback of the release pipeline."}
 TALK = (
-    "The release pipeline is stuck again.",
-    "Is it the signing step of the pipeline?",
-    "The release has to go out on Thursday, with or without that pipeline.",
-    "Could we sign the release by hand?",
-    "The pipeline lost its key, so no release can be signed.",
-    "I asked for a new key for the pipeline.",
-)
+    "The release pipeline is stuck again.", "Is it the signing step of the pipeline?",
+    "The release has to go out on Thursday, with or without that pipeline.", "Could we sign the release by hand?",
+    "The pipeline lost its key, so no release can be signed.", "I asked for a new key for the pipeline.",
+)  # fmt: skip
 ANSWERED = "SELECT count(*) FROM inbox WHERE kind IN ('message', 'command') AND state = 'settled'"
 STATIONS = {
     "at once": "SELECT 1",

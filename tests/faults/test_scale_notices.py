@@ -111,7 +111,6 @@ async def test_scale_a_void_turn_is_refused_where_no_notice_arrives(postgres_url
         await store.start(f"w{n}", NOW)
     hears, thinks = stores
     await hears.inbox.accept((heard(),), NOW)
-    assert thinks.leases
     await thinks.leases.take((), 16)
     lane = thinks.leases.store_of(DM)
     pending = await lane.inbox.oldest(DM)

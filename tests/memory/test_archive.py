@@ -97,8 +97,7 @@ async def test_what_only_an_older_version_held_leaves_git_too(kept: Kept) -> Non
 @pytest.mark.parametrize("again", [False, True], ids=["the same process", "one that comes later"])
 async def test_what_is_gone_from_the_store_leaves_git_with_the_next_round(kept: Kept, *, again: bool) -> None:
     """No one has to ask for it, nor wait: whoever archives next finds that the history is of an earlier count."""
-    await kept.learn("a quokka\n")
-    await kept.settle()
+    await kept.archived("a quokka\n")
     before = objects(kept)
     await gone(kept, "quokka")
     if again:
@@ -118,8 +117,7 @@ async def test_a_history_that_could_not_be_written_anew_is_tried_again(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Git fails in the middle, and so does the next process: the third one still knows that it is to be done."""
-    await kept.learn("a quokka\n")
-    await kept.settle()
+    await kept.archived("a quokka\n")
     await gone(kept, "quokka")
     for fails in ("discard", "publish"):
         with monkeypatch.context() as patched:
@@ -168,8 +166,7 @@ async def test_linked_persons_share_a_folder(kept: Kept) -> None:
     """After two ids are linked, the next version moves both portraits into one folder and leaves nothing behind."""
     other = "discord:1:Ana"
     await kept.learn("of Slack\n", person=ANA)
-    await kept.learn("of Discord\n", person=other)
-    await kept.settle()
+    await kept.archived("of Discord\n", person=other)
     await _met(kept, ANA, other)
     await kept.store.people.link(ANA, other)
     await kept.learn("of Slack, again\n", person=ANA)
@@ -209,8 +206,7 @@ async def _met(kept: Kept, *people: str) -> None:
 
 async def test_an_edit_in_the_very_moment_of_writing_is_kept(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     """An edit made while a round writes stays on disk, and the next round imports it."""
-    await kept.learn("one\n", "first")
-    await kept.settle()
+    await kept.archived("one\n", "first")
     await kept.learn("two\n", "second")
     prepare = Repository.prepare_commits
 
@@ -243,8 +239,7 @@ async def test_git_is_tidied_now_and_then(kept: Kept, monkeypatch: pytest.Monkey
 
 async def test_an_edit_by_hand_is_a_new_version(kept: Kept) -> None:
     """A person's edit of a file is imported, as the owner's version, before the archive writes anything."""
-    await kept.learn("one\n", "first")
-    await kept.settle()
+    await kept.archived("one\n", "first")
     kept.by_hand(kept.file(), "mended by hand\n")
 
     done = await kept.round()
@@ -258,8 +253,7 @@ async def test_an_edit_by_hand_is_a_new_version(kept: Kept) -> None:
 
 async def test_an_edit_by_hand_wins_over_a_version_that_was_on_its_way(kept: Kept) -> None:
     """The soul's pending version stays in the history, and the edit by hand is the newest version; neither is lost."""
-    await kept.learn("one\n", "first")
-    await kept.settle()
+    await kept.archived("one\n", "first")
     await kept.learn("two, of the soul\n", "second")
     kept.by_hand(kept.file(), "three, of the hand\n")
 
@@ -273,8 +267,7 @@ async def test_an_edit_by_hand_wins_over_a_version_that_was_on_its_way(kept: Kep
 async def test_a_file_that_is_being_written_is_left_for_the_next_round(kept: Kept) -> None:
     """A file touched less than 2 s ago is neither imported nor overwritten; other files are archived meanwhile."""
     await kept.learn("one\n")
-    await kept.learn("of Ben\n", person=BEN)
-    await kept.settle()
+    await kept.archived("of Ben\n", person=BEN)
     await kept.learn("two\n", "second")
     await kept.learn("of Ben, more\n", "more of Ben", person=BEN)
     kept.by_hand(kept.file(ANA), "half a senten", age_s=0.0)
@@ -292,8 +285,7 @@ async def test_a_file_that_is_being_written_is_left_for_the_next_round(kept: Kep
 
 async def test_a_file_that_is_no_text_is_left_alone(kept: Kept) -> None:
     """A file that cannot be read as text is neither imported nor overwritten, since a person put it there."""
-    await kept.learn("one\n")
-    await kept.settle()
+    await kept.archived("one\n")
     kept.by_hand(kept.file(), b"\xff\xfe\x00")
     await kept.learn("two\n")
 
@@ -322,8 +314,7 @@ async def test_the_souls_state_can_be_edited_by_hand(kept: Kept) -> None:
 
 async def test_a_file_that_was_deleted_comes_back(kept: Kept) -> None:
     """A deleted file is written again: deleting it erases no one (`users forget` does)."""
-    await kept.learn("one\n")
-    await kept.settle()
+    await kept.archived("one\n")
     path = kept.file()
     path.unlink()
 
@@ -335,8 +326,7 @@ async def test_a_file_that_was_deleted_comes_back(kept: Kept) -> None:
 
 async def test_files_of_others_are_left_alone(kept: Kept) -> None:
     """A person's staged, changed and untracked files stay exactly as they are; our commits contain only our paths."""
-    await kept.learn("one\n")
-    await kept.settle()
+    await kept.archived("one\n")
     for name in ("tracked", "staged", "untracked"):
         (kept.home.memory / f"{name}.txt").write_text(name)
     kept.git("add", "tracked.txt")
@@ -371,8 +361,7 @@ async def test_a_history_that_is_built_anew_looks_at_each_portrait_a_few_times(
     """The work of rebuilding the history after an erasure grows with the number of people, not with its square."""
     people, asked = 40, Counter[str]()
     for n in range(people):
-        await kept.learn(f"# Person {n}\n", person=f"slack:T1:U{n}")
-    await kept.settle()
+        await kept.archived(f"# Person {n}\n", person=f"slack:T1:U{n}")
     real = changes.model_path
     monkeypatch.setattr(changes, "model_path", lambda person, *more: asked.update([person]) or real(person, *more))
 

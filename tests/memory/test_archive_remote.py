@@ -37,11 +37,9 @@ async def copied(home: Home, remote: str) -> AsyncIterator[Kept]:
 
 async def test_every_commit_is_copied(copied: Kept, remote: str) -> None:
     """After each round the remote has what the home has, also after a restart."""
-    await copied.learn("one", "v1")
-    await copied.settle()
+    await copied.archived("one", "v1")
     await copied.again()
-    await copied.learn("two", "v2")
-    await copied.settle()
+    await copied.archived("two", "v2")
 
     assert linear(remote) == ["v1", "v2"]
     assert at(remote, "rev-parse", "main") == copied.git("rev-parse", "HEAD")
@@ -51,8 +49,7 @@ async def test_every_commit_is_copied(copied: Kept, remote: str) -> None:
 @pytest.mark.parametrize("is_at_once", [True, False])
 async def test_the_mirror_wins(copied: Kept, remote: str, tmp_path: Path, *, is_at_once: bool) -> None:
     """What is committed at the remote does not return, and goes with our next push, in this process or the next."""
-    await copied.learn("one", "v1")
-    await copied.settle()
+    await copied.archived("one", "v1")
     path = str(copied.file().relative_to(copied.home.memory))
     commit_there(remote, path, "by a person", tmp_path / "a")
     commit_there(remote, "notes/README", "mine", tmp_path / "b")
@@ -74,13 +71,11 @@ async def test_the_mirror_wins(copied: Kept, remote: str, tmp_path: Path, *, is_
 
 async def test_a_home_that_lost_its_history_builds_it_anew(copied: Kept, remote: str, tmp_path: Path) -> None:
     """All versions are committed again, and the remote gets that history."""
-    await copied.learn("one", "v1")
-    await copied.settle()
+    await copied.archived("one", "v1")
     commit_there(remote, "README", "mine", tmp_path / "a")
     (copied.home.memory / ".git").rename(tmp_path / "lost")
     await copied.again()
-    await copied.learn("two", "v2")
-    await copied.settle()
+    await copied.archived("two", "v2")
 
     assert linear(remote) == ["v1", "v2"]
     await copied.is_whole()
@@ -94,8 +89,7 @@ async def test_a_remote_that_is_away_stops_nothing(copied: Kept, remote: str, tm
     waits = []
     for n in range(3):
         copy._due_s = 0.0
-        await copied.learn(f"text {n}", f"v{n}")
-        await copied.settle()
+        await copied.archived(f"text {n}", f"v{n}")
         waits.append(copy.waits_s)
     trouble = copied.archive.remote_problem
     away.rename(remote)
@@ -113,8 +107,7 @@ async def test_a_remote_that_is_away_stops_nothing(copied: Kept, remote: str, tm
 async def test_who_is_forgotten_leaves_the_remote_as_well(copied: Kept, remote: str) -> None:
     """The remote's history is rewritten without them before the receipt is written, also if no one else was in it."""
     for person, words in ((ANA, "canary of Ana"), (BEN, "of Ben")):
-        await copied.learn(words, "met", person=person)
-    await copied.settle()
+        await copied.archived(words, "met", person=person)
     await _forget(copied, ANA)
     without_ana = at(remote, "log", "-p", "main")
     first = [one.where for one in copied.archive.beyond()]
@@ -130,8 +123,7 @@ async def test_who_is_forgotten_leaves_the_remote_as_well(copied: Kept, remote: 
 
 async def test_a_remote_that_is_away_is_rewritten_when_it_is_back(copied: Kept, remote: str, tmp_path: Path) -> None:
     """The receipt says that its history is not rewritten yet; the next process does it, and takes nothing from there."""
-    await copied.learn("canary of Ana", "met")
-    await copied.settle()
+    await copied.archived("canary of Ana", "met")
     away = Path(remote).rename(tmp_path / "away")
     await _forget(copied, ANA)
     said = [one.where for one in copied.archive.beyond()]
@@ -150,11 +142,9 @@ async def test_the_history_of_another_soul_is_left_alone(copied: Kept, remote: s
     home = Home(tmp_path / "other")
     home.create()
     other = await Kept.begin(home, remote=remote)
-    await other.learn("of another soul", "theirs")
-    await other.settle()
+    await other.archived("of another soul", "theirs")
     await other.end()
-    await copied.learn("one", "v1")
-    await copied.settle()
+    await copied.archived("one", "v1")
 
     assert linear(remote) == ["theirs"]
     assert copied.subjects() == ["v1"]
@@ -163,8 +153,7 @@ async def test_the_history_of_another_soul_is_left_alone(copied: Kept, remote: s
 
 async def test_s19_a_prepared_repository_leads_no_push_astray(copied: Kept, remote: str, tmp_path: Path) -> None:
     """Settings of the home's repository redirect nothing, run nothing and ask no one when it is copied."""
-    await copied.learn("one", "v1")
-    await copied.settle()
+    await copied.archived("one", "v1")
     canary, script = tmp_path / "canary", tmp_path / "evil"
     script.write_text(SCRIPT.format(canary=canary))
     script.chmod(0o755)
@@ -185,8 +174,7 @@ async def test_s19_a_prepared_repository_leads_no_push_astray(copied: Kept, remo
     }.items():
         copied.git("config", key, value)
     await copied.again()
-    await copied.learn("two", "v2")
-    await copied.settle()
+    await copied.archived("two", "v2")
 
     assert linear(remote) == ["v1", "v2"]
     assert at(elsewhere, "for-each-ref") == ""
@@ -201,8 +189,7 @@ async def test_nobody_is_asked_for_a_password(home: Home, monkeypatch: pytest.Mo
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("GIT_SSH_COMMAND", "/nonexistent")
     kept = await Kept.begin(home, remote="ssh://name-of-tom@localhost/soul.git")
-    await kept.learn("one", "v1")
-    await kept.settle()
+    await kept.archived("one", "v1")
     trouble = kept.archive.remote_problem
     await kept.end()
 
@@ -225,8 +212,7 @@ async def test_s20_a_token_stands_in_no_command_line(
     kept = await Kept.begin(home)
     copy = Remote("https://tom@127.0.0.1:1/soul.git", home.state / "archive-pushed", token="canary-token")
     kept.archive = Archive(kept.store, home.memory, home.backups, clock=kept.archive._clock, remote=copy)
-    await kept.learn("one", "v1")
-    await kept.settle()
+    await kept.archived("one", "v1")
     await kept.end()
 
     pair = base64.b64encode(b"tom:canary-token").decode()
@@ -267,12 +253,8 @@ def test_the_versions_of_one_file_stand_together() -> None:
     assert places == sorted(places)
     assert places[-1] < stream.index("commit ")
     assert [line for line in stream.splitlines() if line.startswith("M ")] == [
-        "M 100644 :9 a.md",
-        "M 100644 :11 b.md",
-        "M 100644 :10 a.md",
-        "M 100644 :12 c.md",
-        "M 100644 :9 a.md",
-    ]
+        "M 100644 :9 a.md", "M 100644 :11 b.md", "M 100644 :10 a.md", "M 100644 :12 c.md", "M 100644 :9 a.md",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("gather_s", "rounds"), [(0.0, 2), (3600.0, 1)])

@@ -26,8 +26,7 @@ OTHERS = ("-c", "user.name=me", "-c", "user.email=me@x")
 @pytest.mark.parametrize("lock", ["index.lock", "HEAD.lock", "refs/heads/main.lock", "packed-refs.lock", "config.lock"])
 async def test_a_stale_lock_is_removed_at_start(kept: Kept, lock: str) -> None:
     """A lock older than this process has no owner: our own lock on the home proves that no other daemon runs."""
-    await kept.learn("one\n")
-    await kept.settle()
+    await kept.archived("one\n")
     path = kept.home.memory / ".git" / lock
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch()
@@ -43,8 +42,7 @@ async def test_a_stale_lock_is_removed_at_start(kept: Kept, lock: str) -> None:
 
 async def test_a_fresh_lock_is_respected(kept: Kept) -> None:
     """A lock younger than this process belongs to a running command: the round fails and is retried; the lock stays."""
-    await kept.learn("one\n")
-    await kept.settle()
+    await kept.archived("one\n")
     path = kept.home.memory / ".git" / "HEAD.lock"
     path.touch()
     os.utime(path, (time.time() + 60,) * 2)
@@ -61,8 +59,7 @@ async def test_a_fresh_lock_is_respected(kept: Kept) -> None:
 
 async def test_a_commit_by_a_person_at_the_same_moment_is_kept(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     """If a person commits while our commits are made, theirs stays, and ours follow on top in the next round."""
-    await kept.learn("one\n", "ours 1")
-    await kept.settle()
+    await kept.archived("one\n", "ours 1")
     await kept.learn("two\n", "ours 2")
     prepare = Repository.prepare_commits
 
@@ -87,8 +84,7 @@ async def test_a_commit_by_a_person_at_the_same_moment_is_kept(kept: Kept, monke
 async def test_a_detached_head_is_committed_onto(kept: Kept) -> None:
     """With a detached HEAD, versions are committed onto HEAD, and no branch moves."""
     await kept.learn("one\n", "one")
-    await kept.learn("two\n", "two")
-    await kept.settle()
+    await kept.archived("two\n", "two")
     kept.git("checkout", "--quiet", "--detach")
     await kept.again()
     await kept.settle()
@@ -103,8 +99,7 @@ async def test_a_detached_head_is_committed_onto(kept: Kept) -> None:
 
 async def test_git_that_hangs_is_ended(kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A git command that hangs is killed with its children after the limit; the next round succeeds."""
-    await kept.learn("one\n")
-    await kept.settle()
+    await kept.archived("one\n")
     await kept.learn("two\n")
     pids = tmp_path / "pids"
     shim = tmp_path / "bin" / "git"
@@ -139,8 +134,7 @@ DAMAGES = ("objects", "head", "blob", "everything")
 async def test_a_broken_repository_is_kept_and_built_anew(kept: Kept, damage: str) -> None:
     """If objects are missing or corrupt, the old repository goes to backups; a new one has every version and edit."""
     for n in range(5):
-        await kept.learn(f"text {n}\n", f"note {n}")
-    await kept.settle()
+        await kept.archived(f"text {n}\n", f"note {n}")
     _break(kept.home.memory / ".git", damage)
     kept.by_hand(kept.file(), "edited meanwhile\n")
     await kept.again()
@@ -174,8 +168,7 @@ def _break(git_dir: Path, damage: str) -> None:
 
 async def test_a_readable_history_is_kept_as_a_bundle(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     """If git can still read the old history, it is kept in one file that git can clone."""
-    await kept.learn("one\n", "old note")
-    await kept.settle()
+    await kept.archived("one\n", "old note")
     await kept.again()
 
     def broken(*_: object) -> None:
@@ -194,8 +187,7 @@ async def test_a_readable_history_is_kept_as_a_bundle(kept: Kept, monkeypatch: p
 @pytest.mark.parametrize("when", ["stopped", "running"])
 async def test_a_repository_that_was_deleted_is_built_anew(kept: Kept, when: str) -> None:
     """If `.git` is gone, at start or later, the directory gets a new repository with every version."""
-    await kept.learn("one\n", "one")
-    await kept.settle()
+    await kept.archived("one\n", "one")
     shutil.rmtree(kept.home.memory / ".git")
     await kept.learn("two\n", "two")
     if when == "stopped":
@@ -212,8 +204,7 @@ async def test_a_repository_that_was_deleted_is_built_anew(kept: Kept, when: str
 
 async def test_an_index_that_cannot_be_read_is_made_anew(kept: Kept) -> None:
     """A damaged index is replaced, since it contains no history."""
-    await kept.learn("one\n")
-    await kept.settle()
+    await kept.archived("one\n")
     (kept.home.memory / ".git" / "index").write_bytes(b"DIRC nonsense")
     await kept.learn("two\n")
 
@@ -241,8 +232,7 @@ async def test_a_crash_at_any_step_leaves_each_version_once(
     kept: Kept, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """After a crash before, during or after publishing, or before recording, the next process finds its commits."""
-    await kept.learn("one\n", "one")
-    await kept.settle()
+    await kept.archived("one\n", "one")
     await kept.learn("two\n", "two")
     await kept.learn("of Ben\n", "ben", person=BEN)
 
@@ -272,13 +262,11 @@ async def test_a_crash_at_any_step_leaves_each_version_once(
 async def test_a_restored_older_database_takes_newer_words_over(home: Home) -> None:
     """Texts that git has and a restored older database lacks come back as the owner's version."""
     kept = await Kept.begin(home)
-    await kept.learn("one\n", "one")
-    await kept.settle()
+    await kept.archived("one\n", "one")
     await kept.end()
     older = home.database.read_bytes()
     kept = await Kept.begin(home)
-    await kept.learn("two\n", "two")
-    await kept.settle()
+    await kept.archived("two\n", "two")
     os.utime(kept.file(), (time.time() - 60,) * 2)
     await kept.end()
     home.database.write_bytes(older)
@@ -294,8 +282,7 @@ async def test_a_restored_older_database_takes_newer_words_over(home: Home) -> N
 
 async def test_a_home_that_brings_files_of_its_own_loses_none(kept: Kept) -> None:
     """A file that we never wrote, at a path of ours, is a person's: it is imported before ours is written."""
-    await kept.learn("ours\n", "ours")
-    await kept.settle()
+    await kept.archived("ours\n", "ours")
     path = kept.file()
     shutil.rmtree(kept.home.memory / ".git")
     await kept.store.documents.archive_anew()
@@ -337,8 +324,7 @@ async def test_a_version_committed_while_a_round_looks_is_not_undone(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A round commits only what it looked at: a version of another person that arrives meanwhile waits for the next."""
-    await kept.learn("of Ben, once\n", person=BEN)
-    await kept.settle()
+    await kept.archived("of Ben, once\n", person=BEN)
     await kept.learn("of Ana\n")
     in_thread = Archive._in_thread
 
@@ -387,8 +373,7 @@ async def test_an_edit_that_was_taken_over_before_a_crash_is_not_taken_over_agai
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A crash between the owner's version and the file's record does not import it twice, even with a full batch."""
-    await kept.learn("one\n")
-    await kept.settle()
+    await kept.archived("one\n")
     monkeypatch.setattr(worker, "BATCH", 2)
     for n in range(3):
         await kept.learn(f"of Ben {n}\n", person=BEN)
@@ -415,8 +400,7 @@ async def test_a_crash_between_two_files_undoes_nothing(
     await exchange(kept.store, heard(n=1, name="Ana"))
     await kept.learn("Ana, one\n")
     await kept.store.documents.set_model(ANA, shared(OPS), "Ana in the channel\n", "note", "owner", NOW)
-    await kept.learn("Ben, one\n", person=BEN)
-    await kept.settle()
+    await kept.archived("Ben, one\n", person=BEN)
     await exchange(kept.store, heard(n=2, name="Ana Lovelace"))
     await kept.learn("Ana, two\n")
     await kept.learn("Ben, two\n", person=BEN)
@@ -483,8 +467,7 @@ async def test_an_edit_while_the_file_is_about_to_move_is_taken_over(
 ) -> None:
     """If a person edits a file between the look and the move, it moves only after the edit is imported."""
     await exchange(kept.store, heard(n=1, name="Ana"))
-    await kept.learn("Ana, one\n")
-    await kept.settle()
+    await kept.archived("Ana, one\n")
     await exchange(kept.store, heard(n=2, name="Zoe"))
     await kept.learn("Ana, two\n")
     path, head = kept.file(), Repository.head

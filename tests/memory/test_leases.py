@@ -55,13 +55,11 @@ async def worker(
 
 async def taken_by(store: Store, most: int = 16) -> list[str]:
     """Take lanes; return their conversations."""
-    assert store.leases
     return sorted(await store.leases.take(NETWORKS, most))
 
 
 async def let_go(store: Store, conversation: str) -> bool:
     """Give a lane up as its end does: the mark first, then a look, then the release."""
-    assert store.leases
     mark = await store.leases.heard(conversation)
     assert await store.inbox.oldest(conversation) is None
     return await store.leases.release(conversation, mark)
@@ -94,8 +92,6 @@ async def test_scale_w2_a_turn_under_an_old_token_is_refused(postgres_url: str) 
     async with worker(postgres_url, "w1") as one, worker(postgres_url, "w2") as two:
         await one.inbox.accept((heard(),), NOW)
         assert await taken_by(one) == [DM]
-        assert one.leases
-        assert two.leases
         slow = one.leases.store_of(DM)
         late = thought(await recalled_by(slow), "Too late.")
         await past(postgres_url)
@@ -124,7 +120,6 @@ async def test_scale_no_wake_is_lost_at_a_release(postgres_url: str) -> None:
     async with worker(postgres_url, "w1") as one, worker(postgres_url, "w2") as two:
         await exchange(one, heard(n=1))
         assert await taken_by(one) == [DM]
-        assert one.leases
         mark = await one.leases.heard(DM)
         assert await one.inbox.oldest(DM) is None
         await two.inbox.accept((heard(n=2),), NOW)
@@ -165,7 +160,6 @@ async def test_scale_f4_who_takes_its_own_lane_again_doubts_what_it_was_sending(
     async with worker(postgres_url, "w1") as one:
         await one.inbox.accept((heard(),), NOW)
         await taken_by(one)
-        assert one.leases
         before = one.leases.store_of(DM)
         await before.turns.commit(thought(await recalled_by(before), "Perhaps visible."))
         await past(postgres_url)
@@ -183,7 +177,6 @@ async def test_scale_what_was_seen_is_believed_under_an_old_token(postgres_url: 
     async with worker(postgres_url, "w1") as one, worker(postgres_url, "w2") as two:
         await one.inbox.accept((heard(),), NOW)
         await taken_by(one)
-        assert one.leases
         slow = one.leases.store_of(DM)
         intent = thought(await recalled_by(slow), "Hi.", "And more.")
         await slow.turns.commit(intent)
@@ -206,21 +199,17 @@ async def test_scale_only_a_process_that_ended_counts_as_ended(postgres_url: str
             await one.inbox.accept((heard(),), NOW)
             for paused in (one, two, one, two, one):
                 assert await taken_by(paused) == [DM]
-                assert paused.leases
                 ended.append(await begun_by(paused.leases.store_of(DM)))
                 await past(postgres_url)
                 if paused is one:  # it goes on before anybody else looks; the other goes on after it
-                    assert await one.leases.renew() == [DM] if one.leases else False
+                    assert await one.leases.renew() == [DM]
                     await one.flush()
-                    assert two.leases
                     await two.leases.renew()
                     await two.flush()
             assert await taken_by(two) == [DM]
-            assert two.leases
             ended.append(await begun_by(two.leases.store_of(DM)))
         await past(postgres_url)
         assert await taken_by(one) == [DM]
-        assert one.leases
         ended.append(await begun_by(one.leases.store_of(DM)))
 
     assert ended == [0, 0, 1, 0, 1, 0, 1]
@@ -241,7 +230,6 @@ async def test_scale_w8_a_worker_trusts_its_clock_for_less_than_the_lease(postgr
     async with worker(postgres_url, "w1", lease_s=60.0, clock=clock) as one:
         await one.inbox.accept((heard(),), NOW)
         await taken_by(one)
-        assert one.leases
         held = [one.leases.is_held(DM)]
         clock.now_s += 53.9
         held.append(one.leases.is_held(DM))
@@ -266,8 +254,6 @@ async def test_scale_a_process_sees_who_else_has_a_place(postgres_url: str) -> N
     """The other places of a role are counted while their leases last; one's own are not, nor another role's."""
     places = ("listen/slack/0", "listen/slack/1")
     async with worker(postgres_url, "one") as one, worker(postgres_url, "two") as two:
-        assert one.leases
-        assert two.leases
         mine = await one.leases.roles.take(places)
         alone = await one.leases.roles.others("listen/slack")
         theirs = await two.leases.roles.take([*places, "listen/slackers/0"])
@@ -287,7 +273,6 @@ async def test_scale_what_a_transaction_waits_for_others_is_counted(postgres_url
 
     store = PostgresStore(StorePlace(postgres_url), roles="lanes")
     await store.start("one", NOW)
-    assert store.leases
     before_s = store.leases.tally.lock_wait_s / store.leases.tally.batches
     with psycopg.connect(postgres_url) as other:
         other.execute("SELECT pg_advisory_xact_lock(1131176053, current_schema()::regnamespace::oid::int)")
@@ -308,7 +293,6 @@ LISTENING = RecallLimits(ttl_hours=72, daimons={"kothar": "whisper"})
 
 async def felt(store: Store, conversation: str, n: int) -> tuple[str, tuple[int, ...]]:
     """Begin a turn in a lane that is held. Return the turn, and the whispers that stand in its prompt."""
-    assert store.leases
     lane = store.leases.store_of(conversation)
     pending = await taken(lane, heard(at=conversation, n=n))
     known = await lane.turns.recall(pending, nonce="nonce", now=NOW, limits=LISTENING)
@@ -334,7 +318,6 @@ async def test_scale_f14_a_whisper_stands_in_the_prompt_of_one_turn(postgres_url
         turns = await asyncio.gather(*(felt(store, place, 1) for store, place in held))
         feels = [n for n, (_, whispers) in enumerate(turns) if whispers]
         (store, place), (turn, whispers) = held[feels[0]], turns[feels[0]]
-        assert store.leases
         store.leases.store_of(place).turns.release(turn)
         await store.inbox.accept([], NOW)  # what nobody waits for is written with it
         other, elsewhere = next((s, p) for s, p in held if s is not store)
@@ -394,7 +377,6 @@ async def test_scale_f13_one_person_in_many_conversations_is_counted_once(postgr
 
         async def think(store: Store, place: str) -> None:
             """Run the turn of one conversation."""
-            assert store.leases
             lane = store.leases.store_of(place)
             perception = heard(at=place, person=person)
             pending = await taken(lane, perception)
@@ -431,7 +413,6 @@ async def test_scale_who_writes_is_alone(postgres_url: str) -> None:
         gate.wait()
 
     async with worker(postgres_url, "w1") as one, worker(postgres_url, "w2") as two:
-        assert isinstance(one, Store)
         holding = asyncio.create_task(one.core.write(hold))
         await is_open.wait()
         writing = asyncio.create_task(two.inbox.accept((heard(),), NOW))
@@ -449,7 +430,6 @@ async def test_scale_who_writes_is_alone(postgres_url: str) -> None:
 async def test_scale_no_connection_waits_for_ever(postgres_url: str) -> None:
     """A peer that fell silent inside a transaction would hold its rows for ever: the server and the socket end it."""
     async with worker(postgres_url, "w1", lease_s=60.0) as one:
-        assert isinstance(one, Store)
 
         def settings(db: Database) -> dict[str, str]:
             """Return what this transaction is bound by."""

@@ -200,7 +200,6 @@ async def test_scale_w6_a_refused_account_rests_for_every_process(postgres_url: 
         chains = []
         for store, voice in zip(stores, others, strict=True):
             rests = Rests()
-            assert store.leases
             store.leases.share(rests)
             chains.append(Chain([refused, voice], ModelSettings(retries=0), rests=rests, mark="settings"))
         with pytest.raises(AuthFailed):
@@ -229,8 +228,6 @@ async def test_scale_w6_what_is_under_way_counts_as_spent_until_it_is_known(post
     async with two(postgres_url) as (one, other):
         one.turns.book("seed", call(cost_usd=0.4), NOW)
         await one.inbox.accept((heard(), heard(at=OPS, person=BEN)), NOW)
-        assert one.leases
-        assert other.leases
         assert await one.leases.take((), 1) == [DM]
         assert await other.leases.take((), 1) == [OPS]
         first, second = one.leases.store_of(DM).turns, other.leases.store_of(OPS).turns
@@ -255,8 +252,6 @@ async def test_scale_what_waited_for_a_history_is_not_forgotten(postgres_url: st
     """The history has been read between a lane's last look, which was shown nothing, and its release: it is taken again."""
     network = DM.partition(":")[0]
     async with two(postgres_url) as (one, other):
-        assert one.leases
-        assert other.leases
         await one.inbox.accept((heard(),), NOW)
         taken = await one.leases.take((network,), 16)
         await other.leases.hold_back((network,))

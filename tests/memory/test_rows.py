@@ -183,11 +183,6 @@ def test_the_blueprint_has_the_seven_sections() -> None:
     headings = list(sections((shipped("memory") / "user_model.md").read_text("utf-8")))
 
     assert headings[1:] == [
-        "Persona",
-        "Speaking Style",
-        "Conversational Context",
-        "Worldview",
-        "Interests & Domains",
-        "Working Patterns",
+        "Persona", "Speaking Style", "Conversational Context", "Worldview", "Interests & Domains", "Working Patterns",
         "Most Potent Memories",
-    ]
+    ]  # fmt: skip

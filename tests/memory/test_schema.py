@@ -218,14 +218,9 @@ def test_a_state_is_compared_and_not_looked_up_in_a_table_made_for_it(database: 
 def test_t34_what_a_turn_asks_of_calls_costs_the_same_among_ten_thousand(database: sqlite3.Connection) -> None:
     """T34: SQLite takes as many steps for each question, but for the end of a range, as with the call of this conversation alone."""
     names = [
-        "call_found",
-        "calls_of_turn",
-        "calls_open",
-        "calls_waiting",
-        "calls_lapse_next",
-        "cards_decided",
+        "call_found", "calls_of_turn", "calls_open", "calls_waiting", "calls_lapse_next", "cards_decided",
         "call_of_its_turn",
-    ]
+    ]  # fmt: skip
     values = {"id": "t1/0", "turn": "t1", "conversation": "c1", "receipt": "r"}
     fill = (
         "INSERT INTO tool_call (id, turn, conversation, audience, person, tool, class, args, args_sha256, state, asked_at) "

@@ -61,7 +61,6 @@ def run(url: str, sql: str) -> None:
 async def test_scale_an_idle_process_shows_the_pushed_soul_when_it_renews(postgres_url: str, tmp_path: Path) -> None:
     """The others see the pushed soul's hash with the renewal that heard of the push, without a turn."""
     async with worker(postgres_url, "w1") as store:
-        assert store.leases
         souls = store.leases.souls
         soul = SoulInForce(
             tmp_path,
@@ -84,7 +83,6 @@ async def test_scale_an_idle_process_shows_the_pushed_soul_when_it_renews(postgr
 async def test_scale_a_process_shows_the_settings_in_force(postgres_url: str) -> None:
     """The hash of the settings is renewed with the row."""
     async with worker(postgres_url, "w1") as store:
-        assert store.leases
         await store.leases.renew()
         first = row(postgres_url, "w1")["configuration"]
 
@@ -110,7 +108,6 @@ async def test_scale_waiting_for_the_server_is_no_pause(postgres_url: str, monke
     """What counts is the time in which the process itself did nothing, not an outage of the server."""
     clock = Ticking()
     async with worker(postgres_url, "w1", clock) as store:
-        assert store.leases
         await store.leases.take(("slack",), 1)
         clock.now_s += 1.0
 
@@ -178,8 +175,6 @@ async def test_scale_a_push_is_in_force_with_the_next_news(
     try:
         await one.open()
         await other.open()
-        assert one.leases
-        assert other.leases
         soul = in_force(mine, one.leases.souls)
         began_with = soul.current()
         whole = of(theirs).current()

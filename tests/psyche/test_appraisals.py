@@ -9,28 +9,9 @@ from claudius.psyche_types import Appraisal, Numbers
 
 ADA, BEN = "slack:T1:U1", "slack:T1:U2"
 KINDS = [
-    "nothing",
-    "kindness",
-    "thanks",
-    "praise",
-    "apology",
-    "tease",
-    "sarcasm",
-    "criticism",
-    "cold",
-    "hurtful",
-    "threat",
-    "pressure",
-    "crude",
-    "confides",
-    "farewell",
-    "joy",
-    "grief",
-    "worry",
-    "plea",
-    "my_fault",
-    "my_success",
-]
+    "nothing", "kindness", "thanks", "praise", "apology", "tease", "sarcasm", "criticism", "cold", "hurtful",
+    "threat", "pressure", "crude", "confides", "farewell", "joy", "grief", "worry", "plea", "my_fault", "my_success",
+]  # fmt: skip
 READ = [
     ("nothing", "nothing", "clear", ADA),
     ("Joy.", "joy", "clear", ADA),

@@ -118,8 +118,7 @@ def test_m12_the_gate_table_is_decided_as_labelled(expected: str, event: dict[st
 
 
 @pytest.mark.parametrize(
-    ("address", "m"),
-    [("dm", 0.54), ("reply", 0.53), ("thread", 0.26), ("named", 0.29), ("ambient", 0.11)],
+    ("address", "m"), [("dm", 0.54), ("reply", 0.53), ("thread", 0.26), ("named", 0.29), ("ambient", 0.11)]
 )
 def test_m12_the_neutral_state_weighs_as_the_contract_measured(address: str, m: float) -> None:
     """M12: a plain statement by a stranger in the neutral state has the contract's meaning, to a hundredth."""

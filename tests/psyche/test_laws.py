@@ -452,10 +452,7 @@ def test_a_push_never_passes_its_reach(value: float, delta: float, base: float, 
 
 TOP = 0.75
 """Where the highest band of a need begins."""
-ROADS = [
-    ("threat", "safety"),
-    ("pressure", "autonomy"),
-]
+ROADS = [("threat", "safety"), ("pressure", "autonomy")]
 
 
 @pytest.mark.parametrize(("kind", "need"), ROADS)

@@ -85,16 +85,8 @@ def test_the_commands_show_and_explain(tmp_path: Path) -> None:
     replay = machine.run("replay", thanks["turn"])
 
     assert {
-        "energy",
-        "mood",
-        "drives",
-        "arcs",
-        "relationships",
-        "at",
-        "emotional_state",
-        "appraisals",
-        "kernel_hash",
-    } <= found.keys()
+        "energy", "mood", "drives", "arcs", "relationships", "at", "emotional_state", "appraisals", "kernel_hash",
+    } <= found.keys()  # fmt: skip
     assert [one["person"] for one in found["relationships"]] == ["terminal:local:ada"]
     assert "It thought about a direct message of significant weight" in why.stdout
     assert "meaning 0." in why.stdout

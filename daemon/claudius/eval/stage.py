@@ -142,7 +142,6 @@ class Tap(SoulStream):
     """Hands every committed turn to the stage."""
 
     def __init__(self, hooks: Hooks, clock: Callable[[], datetime], turns: list[Turned]) -> None:
-        """Append every turn to `turns`."""
         super().__init__(hooks, clock)
         self.turns = turns
 

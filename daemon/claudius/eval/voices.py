@@ -161,7 +161,6 @@ class Repeating:
     """The voice of a recorded run: it says again what was said there, in its order."""
 
     def __init__(self, replies: Iterable[str]) -> None:
-        """Say these replies."""
         self._left = iter(replies)
 
     def begin(self, step: SceneStep) -> None:

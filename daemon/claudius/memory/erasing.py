@@ -308,7 +308,6 @@ class Blanker:
     """Removes one person's ids, folder names and excerpts from values."""
 
     def __init__(self, probes: Probes) -> None:
-        """Remove these ids, folders and excerpts."""
         ids = [rf"(?<![\w.@-]){re.escape(one)}(?![\w.@-])" for one in probes.ids]
         folders = [rf"(?<!\w){re.escape(one)}(?!\w)" for one in probes.folders]
         self._named = re.compile("|".join((*ids, *folders)) or r"(?!)")

@@ -676,7 +676,6 @@ class Unsaying:
     """Undoes all changes that wait, together: a hundred edits of one message cost hardly more than one."""
 
     def __init__(self, core: Core) -> None:
-        """Find the changes in this database."""
         self._core = core
         self._done: frozenset[int] = frozenset()
         """Changes that are undone, but for what turns wrote that ran then."""

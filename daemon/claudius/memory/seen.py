@@ -459,7 +459,6 @@ class Derived:
     """The turns whose texts come from what is erased. `find` looks again, at what is new too."""
 
     def __init__(self, source: ErasedSource) -> None:
-        """Follow this source."""
         self._source = source
         self._turns: dict[str, SeenTurn] = {}
         self._named = _names(source.names)

@@ -22,13 +22,8 @@ def ran(soul: Alive) -> list[str]:
 async def processes(home: Home, *places: str) -> list[str]:
     """Have Ana write once in each place, one after the other; "" is her direct messages. Return what ran in each."""
     async with minds(home, Scripted(default=by_tag())) as soul:
-        for count, place in enumerate(places, 1):
-            if place:
-                await soul.network.hear("Is the bridge painted?", conversation=place, is_shared=True)
-                await soul.network.until_visible(count)
-                await soul.idle()
-            else:
-                await say(soul, "Is the bridge painted?")
+        for place in places:
+            await say(soul, "Is the bridge painted?", conversation=place, is_shared=bool(place))
         return ran(soul)
 
 

@@ -21,20 +21,7 @@ from claudius.prompt import Prompt, next_nonce
 from claudius.recollection import EntryType, LeftOut, Recollection, Remembered, StateValue, Summary
 from claudius.soul import SoulText
 from kept_texts import Texts
-from lab.sample import (
-    NONCE,
-    NOW,
-    message,
-    model,
-    past,
-    perception,
-    person,
-    recollection,
-    said,
-    shown,
-    soul,
-    thought,
-)
+from lab.sample import NONCE, NOW, message, model, past, perception, person, recollection, said, shown, soul, thought
 
 SETTINGS = EngineSettings()
 MAIN = process("main_process")

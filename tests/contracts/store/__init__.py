@@ -32,22 +32,7 @@ from contracts.store.ground import CASES, Case, Ground
 __all__ = ["CASES", "ROOMS", "Case", "Ground"]
 
 ROOMS = (
-    life,
-    inbox,
-    outbox,
-    turns,
-    people,
-    documents,
-    ledger,
-    plans,
-    psyche,
-    moments,
-    whispers,
-    erasure,
-    audit,
-    codes,
-    facts,
-    calls,
-    pins,
-)
+    life, inbox, outbox, turns, people, documents, ledger, plans, psyche, moments, whispers, erasure, audit, codes,
+    facts, calls, pins,
+)  # fmt: skip
 """The modules that hold the cases; importing them fills `CASES`."""

@@ -588,7 +588,6 @@ class PostgresSouls(SoulStore):
     """What was pushed last."""
 
     def __init__(self, core: Core) -> None:
-        """Read and write in the store of `core`."""
         self._core, self.in_force, self._known = core, "", 0
         self.pushed: Callable[[], bool] = lambda: True
         self.newest_number: int | None = None
