@@ -329,16 +329,8 @@ def assessments(db: Database, peer_id: str, seeing: Seeing | None, most: int = T
 def assessment_of(row: Row, peer_id: str) -> Assessment:
     """Decode one assessment."""
     with Decoding("assessment", row["id"]):
-        return Assessment(
-            peer_id=peer_id,
-            info_score=row["info_score"],
-            trust=row["trust"],
-            rationale=row["rationale"],
-            created_at=instant(row["created_at"]),
-            author=row["author"],
-            sources=parse_strings(row["sources"]),
-            id=row["id"],
-        )
+        of = {**row, "peer_id": peer_id}
+        return struct_of(Assessment, of, {"created_at": instant, "sources": parse_strings})
 
 
 def timeline(db: Database, peer_id: str, most: int, seeing: Seeing | None) -> tuple[Interaction, ...]:
@@ -594,8 +586,8 @@ def every_lesson(db: Database) -> tuple[Lesson, ...]:
     found = []
     for row in db.all("lessons"):
         with Decoding("lesson", row["key"], row["audience"]):
-            times = {"first_at": instant(row["first_at"]), "last_at": instant(row["last_at"])}
-            found.append(Lesson(**{**row, **times, "sources": parse_strings(row["sources"])}))
+            readers = {"first_at": instant, "last_at": instant, "sources": parse_strings}
+            found.append(struct_of(Lesson, row, readers))
     return tuple(found)
 
 

@@ -54,7 +54,6 @@ class Store:
     """What the process that takes turns keeps and recalls, by topic."""
 
     erasure: ErasureStore
-    codes: CodeStore
     writer: ClassVar[type[Writer]] = Writer
     """The writer class; a simulation uses one without a thread."""
 
@@ -73,6 +72,7 @@ class Store:
         self.whispers = WhisperStore(core)
         self.psyche = PsycheStore(core)
         self.audit = AuditStore(core)
+        self.codes = CodeStore(core)
         self.pins = PinStore(core)
         self.leases = LeaseStore(self)
 

@@ -202,21 +202,12 @@ class TurnStore:
 
     def quiet(self, since: datetime, until: datetime, most: int) -> Sequence[Quiet]:
         """Return conversations whose last turn lies between two instants, latest first."""
-        found = []
         with self._core.snapshot() as db:
-            for row in db.all("conversations_quiet", since=stamp(since), until=stamp(until), most=most):
-                spoken = db.one("last_spoken", conversation=row["conversation"])
-                if spoken:
-                    found.append(
-                        Quiet(
-                            conversation=row["conversation"],
-                            audience=row["audience"],
-                            last_at=instant(row["last_at"]),
-                            number=spoken["number"],
-                            person=spoken["person"],
-                        )
-                    )
-        return found
+            return [
+                Quiet(**{**row, **spoken, "last_at": instant(row["last_at"])})
+                for row in db.all("conversations_quiet", since=stamp(since), until=stamp(until), most=most)
+                if (spoken := db.one("last_spoken", conversation=row["conversation"]))
+            ]
 
     def expired(self, before: datetime, most: int) -> Sequence[tuple[str, str]]:
         """Return conversations, with their audiences, all of whose entries are older than `before`."""

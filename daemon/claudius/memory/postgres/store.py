@@ -29,7 +29,6 @@ from claudius.errors import OverBudget, StaleTurn
 from claudius.home import shipped
 from claudius.intent import Call, Intent, Utterance
 from claudius.memory.calls import CallStore
-from claudius.memory.codes import CodeStore
 from claudius.memory.database import (
     Core,
     Database,
@@ -445,7 +444,6 @@ class PostgresStore(Store):
         self._connect = partial(PostgresConnection, place, self._silent_s)
         super().__init__(Core(name, self._connect, partial(translate, name=name)))
         self.inbox, self.people = PostgresInbox(self.core), PostgresPeople(self.core)
-        self.codes = CodeStore(self.core)
         self.erasure = PostgresErasure(self.core)
         self._memory_files, self._memory = memory_files, memory or shipped("memory")
         self.schema = known(self._memory)

@@ -15,7 +15,6 @@ from msgspec import Struct
 
 from claudius.errors import RowInvalid, StoreError, StoreFull, StoreReadOnly
 from claudius.home import shipped
-from claudius.memory.codes import CodeStore
 from claudius.memory.database import EVERY_NETWORK, Core, Database, Decoding, dump, load_queries, stamp
 from claudius.memory.erasure import ErasureStore
 from claudius.memory.inbox import accept_one, perception_of
@@ -95,7 +94,7 @@ class SqliteStore(Store):
         `relieve` is called in the writer's thread when the disk is full, to free space, and returns whether it did.
         """
         super().__init__(Core(str(path), partial(open_reader, path, cache_kib=ONCE_KIB), partial(translate, path=path)))
-        self.erasure, self.codes = SqliteErasure(self.core, path), CodeStore(self.core)
+        self.erasure = SqliteErasure(self.core, path)
         self._path = path
         self._backups = backups or backups_of(path)
         self._memory = memory or shipped("memory")
