@@ -78,6 +78,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 @pytest.fixture
+def careless() -> Iterator[None]:
+    """Set umask 000 in this process."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+@pytest.fixture
 def home(tmp_path: Path) -> Home:
     """Return an empty, private home."""
     made = Home(tmp_path / "home")

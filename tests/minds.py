@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from claudius.cognition import processes
+from claudius.cognition.craft import Turn, WorkingMemory, external_dialogue, internal_monologue
 from claudius.cognition.processes import Process, mental_process
 from claudius.home import Home
 from claudius.provider import Request
@@ -191,6 +192,14 @@ async def say(soul: Alive, *lines: str, **where: Any) -> list[str]:
 async def answer(soul: Alive, line: str, **where: Any) -> str:
     """Say one line and return its answer."""
     return (await say(soul, line, **where))[-1]
+
+
+async def thinking(turn: Turn, memory: WorkingMemory) -> WorkingMemory:
+    """Think once and then answer: two calls of a function."""
+    memory, _ = await turn.think(memory, internal_monologue())
+    memory, line = await turn.think(memory, external_dialogue())
+    turn.say(line)
+    return memory
 
 
 def both(run: Any, **options: Any) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import Alive
 from minds import DM, by_tag, heard, minds, say, standing
+from prompt_records import prompt_of
 from replies import read
 
 NONCE = "0123456789abcdef0123456789abcdef"
@@ -50,14 +51,9 @@ def test_s05_an_echo_falls_to_repair_while_one_is_left(reply: str) -> None:
 MARKED = re.compile(r"<data-([0-9a-f]{32})>\n(.*)\n</data-\1>")
 
 
-def whole(request: Request) -> str:
-    """Return the whole text of a request."""
-    return "\n".join([*(one.content for one in request.history), request.tail])
-
-
 def markers(request: Request) -> list[str]:
     """Return the nonces that fence a request's data, in order."""
-    return [nonce for nonce, _ in MARKED.findall(whole(request))]
+    return [nonce for nonce, _ in MARKED.findall(prompt_of(request))]
 
 
 def echo(request: Request) -> str:
@@ -110,7 +106,7 @@ async def test_s05_a_reply_that_echoes_a_marker_is_repaired_or_fixed(
     assert (turn["rung"], turn["apology"]) == ("repair" if mends else "fixed", None)
     assert heard(voice.requests[0]) == ["Tell me of bridges"]
     for request in voice.requests:
-        for nonce, line in MARKED.findall(whole(request)):
+        for nonce, line in MARKED.findall(prompt_of(request)):
             assert nonce not in line
 
 

@@ -1,10 +1,8 @@
 """S30: everything that the process, SQLite and git create is private to the owner, whatever the umask."""
 
 import logging
-import os
 import sqlite3
 import stat
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -111,14 +109,6 @@ def test_s30_a_backup_before_a_migration_is_private(machine: Machine) -> None:
 
     assert [path for path in (machine.home / "backups").iterdir() if path.is_file()]
     assert _wide(machine) == []
-
-
-@pytest.fixture
-def careless() -> Iterator[None]:
-    """Set umask 000 in this process."""
-    before = os.umask(0)
-    yield
-    os.umask(before)
 
 
 @pytest.mark.usefixtures("careless")

@@ -10,7 +10,6 @@ from claudius.cognition.craft import (
     Reflection,
     Turn,
     WorkingMemory,
-    external_dialogue,
     internal_monologue,
     mental_process,
     run_ism,
@@ -21,7 +20,7 @@ from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from cognition.processes.test_ism import answer, ponder
 from cognition.processes.test_reflection import beside
-from minds import by_tag, declarative, minds, say, standing
+from minds import by_tag, declarative, minds, say, standing, thinking
 
 CRUEL = "You are useless and stupid, shut up, I hate you"
 LINES = ("How do you do?", CRUEL, CRUEL, "Can you explain what a bridge is, please?")
@@ -36,14 +35,6 @@ def felt(request: Request) -> str:
     """Return the line of the psyche in a request, or an empty text."""
     found = re.search(r'^\{"kind":"psyche".*$', whole(request), re.MULTILINE)
     return found[0] if found else ""
-
-
-async def thinking(turn: Turn, memory: WorkingMemory) -> WorkingMemory:
-    """Think once and then answer: two calls of a function."""
-    memory, _ = await turn.think(memory, internal_monologue())
-    memory, line = await turn.think(memory, external_dialogue())
-    turn.say(line)
-    return memory
 
 
 async def choosing(turn: Turn, memory: WorkingMemory) -> Any:

@@ -1,10 +1,8 @@
 """The store's life beyond its contract: opening, privacy, a full disk, checks, the audit log, closing, what it deletes."""
 
 import asyncio
-import os
 import sqlite3
 import stat
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -134,14 +132,6 @@ async def test_nothing_edits_the_audit_log(change: str, home: Home) -> None:
         with pytest.raises(sqlite3.IntegrityError, match="audit log"):
             connection.execute(change)
         connection.execute("UPDATE audit SET who = 'erased:1', target = 'erased:1'")
-
-
-@pytest.fixture
-def careless() -> Iterator[None]:
-    """Set umask 000."""
-    before = os.umask(0)
-    yield
-    os.umask(before)
 
 
 def wide(root: Path) -> list[str]:

@@ -6,18 +6,16 @@ from typing import Any
 
 from claudius.cognition.craft import (
     Interruption,
-    Outcome,
     Turn,
     WorkingMemory,
     external_dialogue,
-    internal_monologue,
     mental_process,
 )
 from claudius.errors import Cut
 from claudius.home import Home
 from claudius.provider import Request
 from claudius.providers.scripted import Line, Scripted
-from minds import DM, both, by_tag, heard, minds, say, standing, until
+from minds import DM, both, by_tag, heard, minds, say, standing, thinking, until
 
 
 def echo(request: Request) -> str:
@@ -45,14 +43,6 @@ def gated(reply: Any = echo) -> tuple[Scripted, asyncio.Event, asyncio.Event]:
                 yield event
 
     return Waiting(default=reply), asked, opened
-
-
-async def thinking(turn: Turn, memory: WorkingMemory) -> Outcome:
-    """Think and then speak, in two calls."""
-    memory, _ = await turn.think(memory, internal_monologue())
-    memory, line = await turn.think(memory, external_dialogue())
-    turn.say(line)
-    return memory
 
 
 async def test_c27_three_perceptions_are_answered_in_order(home: Home) -> None:
