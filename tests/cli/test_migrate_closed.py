@@ -213,7 +213,6 @@ def test_scale_doctor_and_workers_say_that_nothing_can_start(machine: Machine, p
     assert "names no database server" in machine.ok("workers").stdout
 
 
-@pytest.mark.parametrize("flags", [(), ("--dry-run",)])
 @pytest.mark.parametrize(
     ("to", "code", "says"),
     [
@@ -222,19 +221,18 @@ def test_scale_doctor_and_workers_say_that_nothing_can_start(machine: Machine, p
         ("mysql://tom@127.0.0.1:1/soul", 2, "the argument of `claudius migrate` must be postgres://"),
     ],
 )
-def test_scale_a_wrong_argument_is_refused_before_anything(
-    tmp_path: Path, to: str, code: int, says: str, flags: tuple[str, ...]
-) -> None:
+def test_scale_a_wrong_argument_is_refused_before_anything(tmp_path: Path, to: str, code: int, says: str) -> None:
     """A URL that holds a password, or of another kind, is refused as the argument: nothing is asked or made."""
     machine = Machine(tmp_path)
-    ran = machine.run("migrate", to, *flags)
+    for flags in ((), ("--dry-run",)):
+        ran = machine.run("migrate", to, *flags)
 
-    assert ran.code == code
-    assert says in ran.stderr
-    assert "the argument of `claudius migrate`" in ran.stderr
-    assert "config.toml" not in ran.stderr
-    assert "secret-word" not in ran.shown
-    assert not machine.home.exists()
+        assert ran.code == code
+        assert says in ran.stderr
+        assert "the argument of `claudius migrate`" in ran.stderr
+        assert "config.toml" not in ran.stderr
+        assert "secret-word" not in ran.shown
+        assert not machine.home.exists()
 
 
 def test_scale_what_a_move_needs_at_its_end_is_checked_first(machine: Machine, postgres_url: str) -> None:

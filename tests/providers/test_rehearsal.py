@@ -258,6 +258,7 @@ ANSWERS: list[tuple[dict[str, Any], str | list[str], list[str], list[str]]] = [
     ({"name": "Ada"}, "Hello Claudius", ["Ada"], []),
     ({"known": ["f1 called Ada"], "name": "user_4711"}, "Hello", ["Ada"], ["4711"]),
     ({}, "Hello, what is the status of the port of the script extender to the new machine?", ["model|don't know"], ["Tom"]),
+    ({"name": "user_1"}, "My name is Ada", ["Ada"], []),
     # No words, and words of any script.
     *(({}, text, ["no words|words I can do"], []) for text in ("", "   ", "…", "👍", "?!")),
     *(({}, text, ["^.{4,80}$"], []) for text in ("我喜欢绿茶", "Привет, как дела", "مرحبا", "नमस्ते दुनिया", "γειά σου", "やあ")),
@@ -381,6 +382,16 @@ NO_ACT = [
 ]  # fmt: skip
 
 
+TALKS: list[tuple[list[str], list[dict[str, Any]], str]] = [
+    (["Remind me to stretch.", "at 6pm"], [{"do": "remind", "at": "2026-03-25T18:00+01:00", "text": "stretch"}], ""),
+    *(([text], [], "Nothing waits") for text in ("what reminders do I have?", "cancel that reminder", "cancel all my reminders")),
+    (["I like green tea.", "i like GREEN tea!"], [], "(?i)green"),
+    (["Remember that my password is hunter2."], [], ""),
+    (["My password is hunter2"], [], ""),
+]  # fmt: skip
+"""What is said, the acts of the last line, and what the answer to it holds."""
+
+
 def test_every_act_is_one_of_the_books() -> None:
     """What the tables expect can be read and is taken as it stands by the one who checks the acts of any model."""
     for act in (act for done in DONE.values() for act in done):
@@ -433,20 +444,18 @@ class TestDoing:
 
         assert not [one for one in booked for word in row.right.get("never_in_force", ()) if word in one]
 
-    def test_a_time_that_it_asked_for_completes_the_reminder(self) -> None:
-        """Asked when, the answer books what was to be said."""
-        scene = Scene()
-        scene.say("Remind me to stretch.")
+    @pytest.mark.parametrize(("said", "booked", "holds"), TALKS)
+    def test_a_talk_books_once_what_may_be_kept(
+        self, said: list[str], booked: list[dict[str, Any]], holds: str
+    ) -> None:
+        """The last line's acts are those that it completes: nothing twice, nothing of what is not there, no secret."""
+        scene = Scene(name="user_1")
+        for one in said:
+            parsed = scene.say(one)
 
-        assert acts(scene.say("at 6pm")) == [{"do": "remind", "at": "2026-03-25T18:00+01:00", "text": "stretch"}]
-
-    def test_nothing_waits(self) -> None:
-        """Without plans there is nothing to list or to drop, and that is said."""
-        for text in ("what reminders do I have?", "cancel that reminder", "cancel all my reminders"):
-            parsed = Scene().say(text)
-
-            assert acts(parsed) == []
-            assert "Nothing waits" in speech(parsed)
+        assert acts(parsed) == booked
+        assert re.search(holds, speech(parsed))
+        assert "hunter2" not in parsed.raw
 
     def test_several_facts_in_one_breath(self) -> None:
         """Each is an act of its own, at most five a turn, and no more than these are said to be kept."""
@@ -457,29 +466,6 @@ class TestDoing:
             "Ada", "Works on looms", "Likes tea", "Lives in Turin", "Likes jam",
         ]  # fmt: skip
         assert "oak" not in speech(parsed)
-
-    def test_never_the_same_fact_twice(self) -> None:
-        """A fact that is known already is acknowledged, not booked again."""
-        scene = Scene()
-        scene.say("I like green tea.")
-
-        parsed = scene.say("i like GREEN tea!")
-
-        assert acts(parsed) == []
-        assert "green" in speech(parsed).lower()
-
-    def test_a_new_name_is_used_at_once(self) -> None:
-        """A person who gives their name is called by it in the same reply."""
-        assert "Ada" in speech(Scene(name="user_1").say("My name is Ada"))
-
-    def test_secrets_are_not_kept(self) -> None:
-        """A password is not booked, and not said aloud."""
-        scene = Scene()
-        parsed = scene.say("Remember that my password is hunter2.")
-
-        assert acts(parsed) == []
-        assert "hunter2" not in parsed.raw
-        assert "hunter2" not in scene.say("My password is hunter2").raw
 
     def test_a_turn_that_may_not_book_claims_nothing(self) -> None:
         """A turn that asks for no acts writes none, and says nothing of keeping."""
