@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from claudius.config.load import Loaded
 from claudius.errors import Cut, Unavailable, Unreachable
 from claudius.home import Home
-from claudius.provider import Done, Message, Request
+from claudius.provider import Done, Message, Provider, Request
 from claudius.providers import anthropic_api
 from claudius.testing.check_provider import Voice
 from claudius.testing.model_calls import Reply
@@ -28,18 +28,23 @@ def voice(server: ModelServer, settings: Callable[..., Loaded], home: Home) -> V
     return Voice(make=lambda: anthropic_api.build(settings(), home), say=server.say, server=server)
 
 
-async def test_breakpoints_stand_where_a_later_call_reads(voice: Voice, server: ModelServer) -> None:
+@pytest.fixture
+async def provider(voice: Voice) -> AsyncIterator[Provider]:
+    """Build the client, and close it at the end."""
+    made = voice.make()
+    yield made
+    await made.aclose()
+
+
+async def test_breakpoints_stand_where_a_later_call_reads(provider: Provider, server: ModelServer) -> None:
     """Cache: marks are at the end of system, of what the last call held, and of history; the tail is never marked."""
     history = tuple(Message("user" if n % 2 == 0 else "assistant", f"message {n}") for n in range(4))
-    provider = voice.make()
-
     await hear(provider, replace(ASK, history=history, cached=2))
 
     body = server.asked[0].body
     marked = [block["text"] for message in body["messages"] for block in message["content"] if "cache_control" in block]
     assert marked == ["message 1", "message 3"]
     assert body["system"][0]["cache_control"] == {"type": "ephemeral", "ttl": "5m"}
-    await provider.aclose()
 
 
 async def test_a_growing_conversation_is_read_from_the_cache(voice: Voice) -> None:
@@ -62,16 +67,13 @@ async def test_a_growing_conversation_is_read_from_the_cache(voice: Voice) -> No
     await provider.aclose()
 
 
-async def test_neighbours_of_one_role_keep_their_bytes(voice: Voice, server: ModelServer) -> None:
+async def test_neighbours_of_one_role_keep_their_bytes(provider: Provider, server: ModelServer) -> None:
     """Cache: a message that follows another never changes the block in which the earlier one was sent."""
-    provider = voice.make()
-
     await hear(provider, replace(ASK, history=(Message("user", "overheard"),), tail="first"))
     await hear(provider, replace(ASK, history=(Message("user", "overheard"), Message("user", "heard")), tail="second"))
 
     blocks = [[block["text"] for block in call.body["messages"][0]["content"]] for call in server.asked]
     assert blocks == [["overheard", "first"], ["overheard", "heard", "second"]]
-    await provider.aclose()
 
 
 @pytest.mark.parametrize(
@@ -83,12 +85,10 @@ async def test_neighbours_of_one_role_keep_their_bytes(voice: Voice, server: Mod
     ],
 )
 async def test_a_model_is_asked_for_as_little_thinking_as_it_allows(
-    accepted: set[str], sent: dict[str, object], voice: Voice, server: ModelServer
+    accepted: set[str], sent: dict[str, object], provider: Provider, server: ModelServer
 ) -> None:
     """Models reject some kinds of thinking with a 400: the accepted kind is found once, then remembered."""
     server.thinking = frozenset(accepted)
-    provider = voice.make()
-
     ending(await hear(provider, ASK))
     found = len(server.asked)
     ending(await hear(provider, ASK))
@@ -96,33 +96,23 @@ async def test_a_model_is_asked_for_as_little_thinking_as_it_allows(
     last = server.asked[-1].body
     assert {key: last[key] for key in ("thinking", "output_config") if key in last} == sent
     assert len(server.asked) == found + 1
-    await provider.aclose()
 
 
-async def test_the_temperature_is_left_out(voice: Voice) -> None:
+async def test_the_temperature_is_left_out(provider: Provider) -> None:
     """The API version of 2026-10-21 rejects sampling parameters for every model."""
-    provider = voice.make()
-
     assert ending(await hear(provider, replace(ASK, temperature=0.5))).text
-    await provider.aclose()
 
 
-async def test_an_unknown_model_has_no_price(voice: Voice) -> None:
+async def test_an_unknown_model_has_no_price(provider: Provider) -> None:
     """Cost: an unknown price is None, never zero."""
-    provider = voice.make()
-
     assert ending(await hear(provider, ASK)).usage.cost_usd is None
-    await provider.aclose()
 
 
-async def test_the_key_goes_to_the_configured_server_only(voice: Voice, server: ModelServer) -> None:
+async def test_the_key_goes_to_the_configured_server_only(provider: Provider, server: ModelServer) -> None:
     """A redirect is not followed, because the key would be sent along."""
     server.say(Reply(fault="status", status=307, headers={"Location": "http://127.0.0.1:9/v1/messages"}))
-    provider = voice.make()
-
     with pytest.raises(Exception, match="HTTP 307"):
         await hear(provider, ASK)
-    await provider.aclose()
 
 
 def test_without_a_key_it_cannot_be_built(settings: Callable[..., Loaded], home: Home) -> None:
@@ -167,15 +157,12 @@ def test_an_event_of_another_shape_cuts_the_stream(event: Any) -> None:
         anthropic_api._Said(ASK, "m").hear(event)
 
 
-async def test_done_names_the_model_that_answered(voice: Voice) -> None:
+async def test_done_names_the_model_that_answered(provider: Provider) -> None:
     """A request's own model overrides the setting, and Done names it."""
-    provider = voice.make()
-
     done = (await hear(provider, replace(ASK, model="claude-other")))[-1]
 
     assert isinstance(done, Done)
     assert (done.provider, done.model) == ("anthropic_api", "claude-other")
-    await provider.aclose()
 
 
 async def test_a_reply_that_nobody_counted_is_estimated() -> None:

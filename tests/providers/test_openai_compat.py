@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from claudius.config.load import Loaded
 from claudius.errors import BadConfiguration, BadRequest, Cut, Unavailable, Unreachable
 from claudius.home import Home
-from claudius.provider import Usage
+from claudius.provider import Provider, Usage
 from claudius.providers import openai_compat
 from claudius.providers.streamed_completion import StreamedCompletion, stream_data
 from claudius.testing.check_provider import Voice
@@ -24,28 +24,30 @@ def voice(server: ModelServer, settings: Callable[..., Loaded], home: Home) -> V
     return Voice(make=lambda: openai_compat.build(settings(), home), say=server.say, server=server)
 
 
-async def test_the_system_part_is_the_first_message(voice: Voice, server: ModelServer) -> None:
-    """The prompt keeps its parts: the system part as system, the tail as the last user message."""
-    provider = voice.make()
+@pytest.fixture
+async def provider(voice: Voice) -> AsyncIterator[Provider]:
+    """Build the client, and close it at the end."""
+    made = voice.make()
+    yield made
+    await made.aclose()
 
+
+async def test_the_system_part_is_the_first_message(provider: Provider, server: ModelServer) -> None:
+    """The prompt keeps its parts: the system part as system, the tail as the last user message."""
     await hear(provider, ASK)
 
     assert server.asked[0].messages == [("system", SYSTEM), ("user", ASK.tail)]
     assert server.asked[0].body["stream_options"] == {"include_usage": True}
-    await provider.aclose()
 
 
-async def test_limits_and_temperature_are_passed_on(voice: Voice, server: ModelServer) -> None:
+async def test_limits_and_temperature_are_passed_on(provider: Provider, server: ModelServer) -> None:
     """The request's own limits and temperature are sent."""
-    provider = voice.make()
-
     await hear(provider, ASK)
     await hear(provider, replace(ASK, temperature=0.5, max_tokens=7))
 
     plain, asked = (call.body for call in server.asked)
     assert ("temperature" in plain, asked["temperature"]) == (False, 0.5)
     assert (plain["max_tokens"], asked["max_tokens"]) == (ASK.max_tokens, 7)
-    await provider.aclose()
 
 
 async def test_openais_own_host_has_its_own_word_for_the_limit(settings: Callable[..., Loaded], home: Home) -> None:
@@ -81,43 +83,33 @@ def test_only_the_text_of_the_reply_that_was_asked_for_is_heard() -> None:
     assert said.reply.text == "Hi"
 
 
-async def test_without_a_model_the_servers_first_is_asked(voice: Voice, server: ModelServer) -> None:
+async def test_without_a_model_the_servers_first_is_asked(provider: Provider, server: ModelServer) -> None:
     """If `openai.model` is empty, the first model of GET /models is used, looked up once."""
     server.models = ("first", "second")
-    provider = voice.make()
-
     done = [ending(await hear(provider, ASK)) for _ in range(2)][-1]
 
     assert (done.model, provider.model) == ("first", "first")
     assert [call.path for call in server.calls].count("/v1/models") == 1
-    await provider.aclose()
 
 
-async def test_a_server_without_models_is_a_bad_request(voice: Voice, server: ModelServer) -> None:
+async def test_a_server_without_models_is_a_bad_request(provider: Provider, server: ModelServer) -> None:
     """If the server lists no model, the error names the setting."""
     server.models = ()
-    provider = voice.make()
-
     with pytest.raises(BadRequest, match=r"openai\.model"):
         await hear(provider, ASK)
-    await provider.aclose()
 
 
-async def test_usage_that_is_not_told_is_estimated_and_marked(voice: Voice, server: ModelServer) -> None:
+async def test_usage_that_is_not_told_is_estimated_and_marked(provider: Provider, server: ModelServer) -> None:
     """Missing usage is estimated as characters / 4 and marked as an estimate."""
     server.say(Reply(text=TEXT, usage=False))
-    provider = voice.make()
-
     usage = ending(await hear(provider, ASK)).usage
 
     asked = len(SYSTEM) + len(ASK.tail)
     assert usage == Usage(input_tokens=asked // 4, output_tokens=len(TEXT) // 4, estimated=True)
-    await provider.aclose()
 
 
-async def test_cached_tokens_are_counted_apart(voice: Voice, server: ModelServer) -> None:
+async def test_cached_tokens_are_counted_apart(provider: Provider, server: ModelServer) -> None:
     """Usage: `input_tokens` excludes the tokens that the server read from its cache."""
-    provider = voice.make()
     request = ASK.__class__(system="s" * 8000, history=(), tail="t", max_tokens=9)
 
     first, second = [ending(await hear(provider, request)).usage for _ in range(2)]
@@ -125,7 +117,6 @@ async def test_cached_tokens_are_counted_apart(voice: Voice, server: ModelServer
     assert first.cache_read_tokens == 0
     assert second.cache_read_tokens > 0
     assert second.input_tokens + second.cache_read_tokens == first.input_tokens
-    await provider.aclose()
 
 
 @pytest.mark.parametrize(
