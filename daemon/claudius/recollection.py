@@ -384,6 +384,8 @@ class Recollection(Struct, frozen=True, kw_only=True):
     """The facts that the prompt shows, in order: the addressee's with their ids, then those of others present."""
     ended: tuple[Fact, ...] = ()
     """Facts of theirs that hold no more, for memory to find."""
+    unshown: int = 0
+    """For how many constraints of others there is no room."""
     matters: tuple[Matter, ...] = ()
     """What is open in the life of the addressee and may be shown here, in the order in which it is shown."""
     second_thought: str = ""

@@ -64,13 +64,16 @@ def test_a_key_goes_before_what_is_newer_where_there_is_little_room() -> None:
     assert [one.short for one in found] == ["f1", "f6"]
 
 
-def test_the_room_is_bounded_and_no_constraint_is_left_out() -> None:
-    """However many there are."""
+def test_the_room_is_bounded_and_no_constraint_of_ones_own_is_left_out() -> None:
+    """However many there are; of those of others so many as have room, what bears on it first."""
     many = [fact(n, "constraint" if n % 9 == 0 else "taste", f"thing {n} " + "x" * 40) for n in range(100)]
-    found = known.shown_facts(known.sorted_out(many, TODAY, ANA), ANA, (), is_bereaved=False)
+    theirs = [fact(n, "constraint", f"Allergic to {n} {'fish' * (n == 100)}", person=BEN) for n in range(100, 160)]
+    told = known.sorted_out([*many, *theirs], TODAY, ANA)
+    found = known.shown_facts(told, ANA, stemmed("Is there fish?"), is_bereaved=False)
 
-    assert sum(one.kind == "constraint" for one in found) == 12
+    assert sum(one.kind == "constraint" and one.person == ANA for one in found) == 12
     assert sum(len(one.text) for one in found if one.kind != "constraint") <= known.SHOWN_CHARS
+    assert [one.id for one in found if one.person == BEN] == [100, *range(159, 123, -1)]
 
 
 def past(content: str, query: str = "appraisal") -> Sequence[PastTurn]:

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta, tzinfo
 from functools import lru_cache
-from itertools import chain
+from itertools import accumulate, chain
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -30,6 +30,7 @@ from claudius.perception import TERMINAL, Origin, Perception, Place, internal, p
 from claudius.prompt import short_name, valid
 from claudius.receipts import changed, dropped
 from claudius.recollection import STATE_DEFAULTS, Fact, Matter, PastTurn, StateKey
+from claudius.recurrence import zone_named
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ CONSTRAINT, NAME = "constraint", "name"
 NEWEST_OF = (NAME, "home", "work")
 """Kinds of which the newest always stands beside the constraints."""
 SHOWN_CHARS, LINE_CHARS = 600, 60
-"""Room for the facts of a prompt, and for the line of one that always stands there and is no constraint."""
+"""Room for the facts of a prompt, and again for the constraints of others; for the line of `NEWEST_OF`."""
 MOST_MATTERS, MATTERS_SHOWN = 8, 3
 PAST_DAYS, COMING_DAYS = 14, 7
 """How long after its day, or after it was opened without one, and how long before, a matter is shown unasked."""
@@ -145,7 +146,7 @@ def called_here(db: Database, intent: Intent, person: str, short: str) -> str:
 
 def _opened(db: Database, intent: Intent, act: MatterOpened) -> None:
     person, text = canonical(db, act.person), valid(act.text[:TEXT_CHARS])
-    waiting = open_matters(db, [person], intent.at)
+    waiting = open_matters(db, [person], day_of(db, person, intent.at))
     if any(_plain(one.text) == _plain(text) and one.audience == intent.audience for one in waiting):
         return
     if len(waiting) >= MOST_MATTERS:
@@ -215,15 +216,15 @@ def known_here(
     heard: Sequence[Perception],
     past: Sequence[PastTurn],
     today: date,
-) -> tuple[tuple[Fact, ...], tuple[Fact, ...], tuple[Matter, ...]]:
+) -> tuple[tuple[Fact, ...], tuple[Fact, ...], tuple[Matter, ...], int]:
     """Return the facts that a prompt shows, those that hold no more, and the matters that it shows.
 
-    `today`: by the addressee's clock.
+    `today`: by the addressee's clock. Last: how many constraints of others it has no room for.
     """
     persons = dump([*({addressee, *others} - {""})])
     rows = db.all("known_here", persons=persons, addressee=addressee)
     if not rows:
-        return (), (), ()
+        return (), (), (), 0
     told = tuple([row["text"] for row in rows if row["what"] == "facts"])
     seen = frozenset([audience for one in told for audience in _read(one) if seeing.may((audience,))])
     facts, waiting = _facts_on(told, seen, today, addressee), [row for row in rows if row["what"] == "matter"]
@@ -238,6 +239,7 @@ def known_here(
         tuple([one if one.audience == here else replace(one, short="") for one in known]),
         facts.ended,
         tuple([one if one.audience == here else replace(one, short="") for one in matters]),
+        sum([one.kind == CONSTRAINT for one in facts.always]) - sum([one.kind == CONSTRAINT for one in known]),
     )
 
 
@@ -292,9 +294,15 @@ def in_force(facts: Iterable[Fact], day: date) -> list[Fact]:
     return [one for one in held if one.kind != NAME or one.about or names[one.person] == one.id]
 
 
-def open_matters(db: Database, persons: Iterable[str], now: datetime) -> list[Matter]:
+def day_of(db: Database, person: str, now: datetime) -> date:
+    """Return which day it is for somebody: by their own clock if it is known, else by that of `now`."""
+    row = db.one("person_recalled", person=person)
+    return (now.astimezone(zone_named(row["zone"])) if row and row["zone"] else now).date()
+
+
+def open_matters(db: Database, persons: Iterable[str], today: date) -> list[Matter]:
     """Return what is open in the lives of these ids, in the order of its opening."""
-    return _still_open(db.all("matters_of", persons=dump(list(persons))), now.date())
+    return _still_open(db.all("matters_of", persons=dump(list(persons))), today)
 
 
 def _still_open(rows: Iterable[Row], today: date) -> list[Matter]:
@@ -334,9 +342,15 @@ def shown_facts(
 ) -> tuple[Fact, ...]:
     """Choose the facts in force that a prompt shows. Pure.
 
-    `addressee`: whose facts may be called by their ids; those of others stand there if they bear on what is said.
+    `addressee`: whose facts may be called by their ids; those of others stand there if they bear on what is said. Of
+    their constraints so many as there is room for, first those that do.
     """
-    shown = [one for one in facts.always if one.kind == CONSTRAINT or not is_bereaved]
+    theirs = [one for one in facts.always if one.person != addressee]
+    if sum([len(one.text) for one in theirs]) > SHOWN_CHARS:
+        theirs.sort(key=lambda one: not bears_on(one, stems))
+    ends = accumulate([len(one.text) for one in theirs])
+    shown = [one for one in facts.always if one.person == addressee and (one.kind == CONSTRAINT or not is_bereaved)]
+    shown += [one for one, end in zip(theirs, ends, strict=True) if end <= SHOWN_CHARS]
     near = sorted({at for stem in stems for at in facts.places.get(stem, ())})
     mine = (at for at, one in enumerate(facts.rest) if one.person == addressee and not (one.unchecked or at in near))
     room -= sum([len(one.text[:LINE_CHARS] if one.kind in NEWEST_OF else one.text) for one in shown])
@@ -513,9 +527,9 @@ def fact_told(one: KnownFact) -> str:
 def knowledge_of(db: Database, seeing: Seeing, person: str, now: datetime) -> Knowledge:
     """Return who a person, by any of their ids, is to the soul, as far as it may be shown."""
     canonical = seeing.canonical(person)
-    ids = seeing.ids(canonical)
+    ids, today = seeing.ids(canonical), day_of(db, person, now)
     every = dump(ids)
-    facts = in_force(facts_of(db, seeing, ids), now.date())
+    facts = in_force(facts_of(db, seeing, ids), today)
     names = [ToldName(one.text, one.stated_s) for one in facts if one.kind == NAME and not one.about]
     known = db.one("person_recalled", person=person) or db.one("person_recalled", person=canonical)
     mine = [audience for one in ids if seeing.may((audience := private(one),))]
@@ -538,7 +552,7 @@ def knowledge_of(db: Database, seeing: Seeing, person: str, now: datetime) -> Kn
         open=tuple(
             [
                 KnownMatter(id=one.short, text=one.text, when=one.when, audience=one.audience)
-                for one in open_matters(db, ids, now)
+                for one in open_matters(db, ids, today)
                 if seeing.may((one.audience,))
             ]
         ),

@@ -8,7 +8,7 @@ there, and what was written from it: `erasure` follows its words. Source: the de
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from itertools import islice
 
 from msgspec import Struct
@@ -17,7 +17,7 @@ from claudius.acts import FactKind, FactKnown
 from claudius.intent import Intent
 from claudius.memory.database import Core, Database, Row, dump, instant, stamp
 from claudius.memory.erasing import Unsaid, note_unsaid
-from claudius.memory.facts import bears_on, book_fact, ended_line, facts_of, open_matters
+from claudius.memory.facts import bears_on, book_fact, day_of, ended_line, facts_of, open_matters
 from claudius.memory.moments import find_moments
 from claudius.memory.ranking import stemmed
 from claudius.memory.seeing import Seeing, alone, ids_of
@@ -70,14 +70,15 @@ class FactStore:
                 for one in facts_of(db, seeing, ids)
                 if bears_on(one, stems) or holds(" ".join((one.text, one.about, *one.keys)))
             ]
-            matters = [one for one in open_matters(db, ids, now) if seeing.may((one.audience,))]
+            today = day_of(db, person, now)
+            matters = [one for one in open_matters(db, ids, today) if seeing.may((one.audience,))]
             found = find_moments(db, dict.fromkeys(stems, 1.0), asking)
             own = (row for row in db.all("moments_told", ids=dump(ids), most=MOST_READ) if holds(row["text"]))
             named = islice((row for row in own if seeing.may((row["audience"],))), MOST_LISTED)
             said = {row["id"]: (row["text"], row["at_s"]) for row in named}
         hits = [one for one in found.moments.values() if one.id in found.hits and one.person in ids and not one.is_own]
         said |= {one.id: (one.text, one.at_s) for one in hits}
-        told = [OfTheirs(FACT, one.id, _told(one, now)) for one in reversed(facts)]
+        told = [OfTheirs(FACT, one.id, _told(one, today)) for one in reversed(facts)]
         told += [
             OfTheirs(MATTER, one.id, one.text)
             for one in matters
@@ -131,8 +132,9 @@ class FactStore:
         with self._core.snapshot() as db:
             ids = ids_of(db, person)
             asked = {row["id"] for row in db.all("matters_raised", person=ids[0])}
-            found = open_matters(db, ids, now)
-        came = [one for one in found if one.when and one.when <= now.date() and one.audience == audience]
+            today = day_of(db, person, now)
+            found = open_matters(db, ids, today)
+        came = [one for one in found if one.when and one.when <= today and one.audience == audience]
         return max((one for one in came if one.id not in asked), key=lambda one: (one.when, one.id), default=None)
 
     async def raised(self, matter: int, now: datetime) -> None:
@@ -155,9 +157,9 @@ class FactStore:
             self._unsaid()
 
 
-def _told(fact: Fact, now: datetime) -> str:
+def _told(fact: Fact, today: date) -> str:
     text = f"{fact.about}: {fact.text}" if fact.about else fact.text
-    return text if fact.holds_on(now.date()) else ended_line(fact)
+    return text if fact.holds_on(today) else ended_line(fact)
 
 
 def destroyed(db: Database, kind: str, number: int) -> bool:

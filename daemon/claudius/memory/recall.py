@@ -92,7 +92,7 @@ def recall(
     zone = addressee.zone or limits.zone
     today = (now.astimezone(zone_named(zone)) if zone else now).date()
     there = _writers(db, past, {speaker.person, *[one.person for one in others]})
-    known, ended, matters = known_here(db, seeing, addressee.person, there, pending.perceptions, past, today)
+    known, ended, matters, unshown = known_here(db, seeing, addressee.person, there, pending.perceptions, past, today)
     return Recollection(
         turn=pending.turn,
         nonce=nonce,
@@ -124,6 +124,7 @@ def recall(
         psyche=psyche_if_whole(db, [one.person for one in (speaker, *others)], seeing.may) if limits.psyche else None,
         known=known,
         ended=ended,
+        unshown=unshown,
         matters=matters,
         shown_from="" if seeing.sees_all else seeing.audiences(),
     )

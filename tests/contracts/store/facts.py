@@ -4,7 +4,7 @@ from datetime import date, datetime, timedelta
 
 from msgspec.structs import replace
 
-from claudius.acts import Act, FactEnded, FactKnown, Forgotten, MatterClosed, MatterOpened
+from claudius.acts import Act, FactEnded, FactKnown, Forgotten, MatterClosed, MatterOpened, ZoneSet
 from claudius.intent import Intent
 from claudius.memory.moments import let_go
 from claudius.memory.ranking import asked_for
@@ -160,13 +160,14 @@ async def _(ground: Ground) -> None:
         talk = MatterOpened(person=ANA, text="the interview", when=day)
         await told(store, 1, talk, replace(talk, text="the flat", when=day + timedelta(days=3)))
         nowhere = store.facts.due(ANA, "shared:slack:T1:ops", NOW)
-        before, due = (
-            store.facts.due(ANA, private(ANA), NOW - timedelta(days=1)),
-            store.facts.due(ANA, private(ANA), NOW),
-        )
+        before = store.facts.due(ANA, private(ANA), NOW - timedelta(days=1))
+        due = store.facts.due(ANA, private(ANA), NOW)
         assert due is not None
         await store.facts.raised(due.id, NOW)
         again = store.facts.due(ANA, private(ANA), NOW)
+        tomorrow = replace(talk, text="the exam", when=day + timedelta(days=1))
+        await told(store, 2, tomorrow, ZoneSet(person=ANA, zone="Etc/GMT-14"))
+        assert store.facts.due(ANA, private(ANA), NOW)  # where she is, its day has come
     assert (nowhere, before, due.text, again) == (None, None, "the interview", None)
 
 

@@ -99,7 +99,8 @@ async def _notice(tools: Tools, edge: Edge, standing: Psyche, there: Quiet | Non
     if there and consents(there.person, tools.mind.store):
         words = sections(tools.mind.soul().files.get(f"processes/{PROCESS}.md"))
         promised = tools.mind.store.ledger.promised(there.person, there.audience) or ""
-        matter = None if promised else tools.mind.store.facts.due(edge.person, there.audience, tools.now)
+        here = tools.now.astimezone(tools.zone)
+        matter = None if promised else tools.mind.store.facts.due(edge.person, there.audience, here)
         known = promised or (matter.text if matter else "")
         name, reason = ("silence", known) if known else _reason(edge, standing, there.audience, tools.now)
         text = Template(words.get(name, "")).safe_substitute(days=days, reason=reason) if name else ""
