@@ -38,7 +38,9 @@ PLACE = "rehearsal:t:D-ana:"
 SAID = "It says hello."
 UNKNOWN = "I started test.it and do not know whether it happened. Look before you ask me again."
 FAILED = "It gave nothing."
-_DOING = ("before_start", "after_start", "after_effect", "before_end", "after_end", "before_answer", "after_answer")
+_DOING = (
+    "while_starting", "before_start", "after_start", "after_effect", "before_end", "after_end", "before_answer", "after_answer",
+)  # fmt: skip
 POINTS = {
     "direct": _DOING,
     "asked": ("before_asking", "after_asking", "after_post", "before_decide", "after_decide", *_DOING),
@@ -118,8 +120,12 @@ async def live(root: Path, flow: str, cls: str, point: str, url: str) -> None:
         at("after_effect")
         return "hello"
 
+    async def ready() -> None:
+        """Have its server run."""
+        at("while_starting")
+
     schema = {"type": "object", "properties": {}, "additionalProperties": False}
-    tool = Tool(name="test.it", purpose="Does it.", cls=ToolClass(cls), schema=schema, run=run)
+    tool = Tool(name="test.it", purpose="Does it.", cls=ToolClass(cls), schema=schema, run=run, ready=ready)
     decision = Asks((ANA,)) if flow == "asked" else Runs("test")
 
     async def decided(*_: object) -> Asks | Runs:

@@ -112,6 +112,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     schema: JSON
     """The JSON schema of its arguments, an object without additional keys."""
     run: Runner
+    ready: Callable[[], Awaitable[None]] | None = None
+    """Has its server run; None = there is nothing to wait for. Raises: ToolError."""
     source: Literal["built-in", "own", "server"] = "built-in"
     where: tuple[str, ...] = ()
     """`owner`: conversations that only owners see; `private`; or ids of channels; empty = everywhere."""

@@ -143,7 +143,7 @@ def test_console_w32_a_question_is_decided_once(machine: Machine, console: Calla
 
     said = [page.post(f"tools/{quote(row['id'], '')}", {"verb": verb})["said"] for verb in ("deny", "allow")]
 
-    assert asked["waiting"] == [row["id"]]
+    assert (asked["waiting"], row["for_talk"]) == ([row["id"]], True)
     assert said[0] == "Noted."
     assert said[1].startswith("That is decided: Refused by ")
     assert page.get("tools/pending") == []

@@ -244,7 +244,7 @@ async def _done(turn: TurnState, text: str) -> ToolStep | None:
     if any(step.state == BAD_ARGS for step in turn.used):
         return None
     wrong = wish if isinstance(wish, str) else wrong
-    return ToolStep(id="", tool=tool.name if tool else "", state=BAD_ARGS, text=wrong, written=text[:WRITTEN_CHARS])
+    return ToolStep(id="", tool=name[:WRITTEN_CHARS], state=BAD_ARGS, text=wrong, written=text[:WRITTEN_CHARS])
 
 
 async def carry_out(turn: TurnState, tool: Tool, args: JSON) -> ToolStep:

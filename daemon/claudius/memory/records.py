@@ -43,6 +43,7 @@ from claudius.perception import SELF, Place
 from claudius.psyche_types import Edge, Psyche
 from claudius.recollection import Entry, Fact, Matter, PastTurn, Shown
 from claudius.soul.source import PushedSoul
+from claudius.tool import may_remember
 
 
 class Expired(LookupError):
@@ -322,7 +323,8 @@ class Records:
     def calls_waiting(self) -> Sequence[Mapping[str, Any]]:
         """Return the calls that wait for consent, oldest first."""
         with self._snapshot() as db:
-            return [document_of(tool_call_of(row)) for row in db.all("calls_waiting")]
+            found = map(tool_call_of, db.all("calls_waiting"))
+            return [document_of(one) | {"for_talk": "talk" in may_remember(one.cls, one.audience)} for one in found]
 
     def call(self, call: str) -> Mapping[str, Any] | None:
         """Return one call of a tool, with its result as `text`."""

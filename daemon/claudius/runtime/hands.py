@@ -13,6 +13,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from time import monotonic
 
 from msgspec import Struct
@@ -100,9 +101,10 @@ class ToolRunner:
         running = self._running.get(call)
         return running.task if running else None
 
-    def begin(self, call: ToolCall, tool: Tool, store: Store) -> asyncio.Task[ToolCall]:
-        """Do a call that has just been recorded as started."""
-        task = asyncio.create_task(self._do(call, tool, store), name=f"tool {call.id}")
+    def begin(self, call: ToolCall, tool: Tool, store: Store, *, is_started: bool = True) -> asyncio.Task[ToolCall]:
+        """Do a call that has just been recorded as started, or is as soon as its tool is ready."""
+        doing = self._do(call, tool, store) if is_started else self._start(call, tool, store)
+        task = asyncio.create_task(doing, name=f"tool {call.id}")
         self._running[call.id] = _Running(call, task)
         task.add_done_callback(lambda done: self._ended(call, done))
         return task
@@ -129,9 +131,17 @@ class ToolRunner:
         if not done.cancelled():
             if error := done.exception():
                 log.error("a call was not kept", extra={"call": call.id, "error": unquoted(error)})
-            else:
-                self.ended[call.tool, done.result().state] += 1
+            elif (state := done.result().state).is_final:
+                self.ended[call.tool, state] += 1
         self._wake(call.conversation)
+
+    async def _start(self, call: ToolCall, tool: Tool, store: Store) -> ToolCall:
+        await _ready(call, tool)
+        try:
+            call, is_begun = await store.calls.start(call, self._mind.clock())
+        except StaleTurn:
+            is_begun = False
+        return await self._do(call, tool, store) if is_begun else call
 
     async def _do(self, call: ToolCall, tool: Tool, store: Store) -> ToolCall:
         """Run a tool to its end, record that, and show both. Returns the call as it ended."""
@@ -221,20 +231,21 @@ class LaneHands:
         only looks or reads is, too. Raises: ToolRefused if the call's id is that of another one, StoreError.
         """
         task = self._runner.under_way(call.id)
-        if task is None:
-            call, is_begun = await self._started(call)
-            if not is_begun:
-                return call
-            task = self._runner.begin(call, tool, self._store)
         if call.turn != self._turn:
             self._turn, self._waited_s = call.turn, 0.0
         loop = asyncio.get_running_loop()
         began_s = loop.time()
+        left_s = max(0.0, self._mind.config().tools.turn_seconds - self._waited_s)
         try:
-            left_s = max(0.0, self._mind.config().tools.turn_seconds - self._waited_s)
-            await asyncio.wait({task}, timeout=left_s)
+            if task is None:
+                await _ready(call, tool, left_s)
+                call, is_begun = await self._started(call)
+                if not is_begun:
+                    return call
+                task = self._runner.begin(call, tool, self._store)
+            await asyncio.wait({task}, timeout=max(0.0, left_s + began_s - loop.time()))
         except asyncio.CancelledError:
-            if call.cls.is_safe and not task.done():
+            if call.cls.is_safe and task and not task.done():
                 task.cancel(STOPPED)
             raise
         finally:
@@ -259,6 +270,9 @@ class LaneHands:
         if self._runner.under_way(call.id):
             return
         tool = self._runner.tool(call)
+        if tool and tool.ready and not call.cls.is_safe:
+            self._runner.begin(call, tool, self._store, is_started=False)
+            return
         call, is_begun = await self._store.calls.start(call, self._mind.clock())
         if not is_begun:
             return
@@ -267,6 +281,14 @@ class LaneHands:
             await self._store.calls.end(ended, self._mind.clock())
             return
         self._runner.begin(call, tool, self._store)
+
+
+async def _ready(call: ToolCall, tool: Tool, within_s: float | None = None) -> None:
+    """Have a tool run whose call is made once, before that is recorded: who is killed meanwhile has done nothing."""
+    if tool.ready and not call.cls.is_safe:
+        with suppress(ToolError, TimeoutError):  # its call fails likewise, and says so
+            async with asyncio.timeout(within_s):
+                await tool.ready()
 
 
 def cut(text: str, most: int) -> str:

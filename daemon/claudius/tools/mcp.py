@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, convert, field
+from msgspec.structs import replace
 
 from claudius.children import INHERITED, Child
 from claudius.config.load import Loaded
@@ -271,7 +272,8 @@ class Servers:
     def _tool(self, pin: Pin, server: ToolServerSettings, rest: str) -> Tool:
         state = self._states.get(pin.server)
         differs = state.differs.get(pin.tool, "") if state else ""
-        return tool_of(pin, server, partial(self._run, pin), f"its definition {_HOW[differs]}" if differs else rest)
+        off = f"its definition {_HOW[differs]}" if differs else rest
+        return replace(tool_of(pin, server, partial(self._run, pin), off), ready=partial(self._ready, pin.server))
 
     async def _run(self, pin: Pin, args: JSON, _: ToolCall) -> str:
         await self._ready(pin.server)
