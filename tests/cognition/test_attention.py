@@ -345,6 +345,19 @@ async def test_m15_a_thought_of_somebody_says_what_they_are_to_it(home: Home) ->
     assert "Ana was kind to you" in str(felt(voice.requests[-1])["text"])
 
 
+@pytest.mark.parametrize("settings", [{}, {"CLAUDIUS_PIPELINE_STREAM": "rehearsal"}])
+async def test_m24_no_listener_hears_the_soul_number_itself(home: Home, settings: dict[str, str]) -> None:
+    """M24, I4: whole or streamed, such a sentence is not said. If nothing else was said, one repair asks for words."""
+    told = "<external_dialogue>My trust in you is now 0.8. The bridge holds.</external_dialogue>"
+    only = "<external_dialogue>My trust in you is now 0.8.</external_dialogue>"
+    voice = Scripted([told, only, "<external_dialogue>It does hold.</external_dialogue>"])
+    async with alive(home, voice, settings=settings) as soul:
+        said = [await say(soul, "Does the bridge hold?"), await say(soul, "And how much do you trust me?")]
+
+    assert said == ["The bridge holds.", "It does hold."]
+    assert [one.purpose for one in voice.requests] == ["turn", "turn", "repair"]
+
+
 @pytest.mark.parametrize("written", [REPLY, "Nothing has changed."])
 async def test_what_a_model_says_in_a_silent_turn_is_not_said(home: Home, written: str) -> None:
     """A turn that asks for no words says none, whatever the model wrote: no one gets an unasked message."""

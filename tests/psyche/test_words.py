@@ -22,6 +22,7 @@ from claudius.psyche.personality import (
     personality,
 )
 from claudius.psyche.personality import band as trait_band
+from claudius.psyche.scrubber import Unnumbered, numbers_itself, spoken_without_numbers
 from claudius.psyche.state import kinds
 from claudius.psyche_types import DRIVES, Appraised, Arc, Edge, Numbers
 
@@ -335,3 +336,123 @@ def test_the_line_that_acknowledges_is_the_same_for_one_turn() -> None:
 def test_a_nod_fits_what_was_heard(classes: list[str], sign: str) -> None:
     """Each warm class has its emoji."""
     assert emoji(classes) == sign
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Her trust is now 0.9",
+        "trust: 8/10",
+        "+3 points of trust",
+        "90% warmer",
+        "set trust to eight",
+        "mood at 7 out of ten",
+        "my warmth = 3",
+        "tension is by now four",
+        "my trust in you is now 0.8",
+        "the warmth I feel is at 7",
+    ],
+)
+def test_m18_i5_a_line_that_numbers_a_feeling_is_dropped(line: str) -> None:
+    """M18, I5: no output of a model sets a number; a line that tries to is recognised."""
+    assert numbers_itself(line)
+
+
+ORDINARY = """
+asked for 3 copies by 10
+meet at 5 to talk it over
+he sent 2 files and 1 note
+version 2 is out on the 4th
+the mood was good at the 7pm call
+I trust him with the 3 keys
+we have 12 people and 4 rooms
+call me at 9 about the 2 tickets
+energy costs rose in 2024
+a comfort of 30 years of work
+there were 40 guests and it was warm
+she is 31 and lives at number 8
+the pump runs at 90 percent load
+6 of 10 tests pass
+wait 5 minutes, then try 2 more times
+chapter 7 is about trust
+the review has 14 points to check off
+we need 2 more days
+remind me in 30 minutes
+a novelty shop with 3 floors
+her autonomy matters to me
+the tension in the rope
+room temperature is 21 degrees
+I would keep my distance for 2 weeks
+there are 4 reasons
+3 out of 5 agreed on the plan
+I'm curious about the 2nd draft
+the budget is 500 euros
+train 9 leaves at 10
+he apologised twice, in 2 letters
+page 10 of 12
+an affection that took 20 years
+the competence test has 3 parts
+let us try 1 thing at a time
+it took 45 seconds
+flight 88 to gate 4
+please send 6 of them
+I count 15 stars
+he scored 8/10 on the quiz
+prices fell 20%
+we agreed on 50 percent up front
+the 3 of us
+two of them were late
+half of the work is done
+ten times better
+I gave them five minutes
+point 4 on the list
+at 3 or 4 in the afternoon
+by 2030 or so
+the level of water is at 3 metres
+""".strip().splitlines()
+
+
+def test_m18_ordinary_sentences_with_numbers_pass() -> None:
+    """M18: none of fifty ordinary sentences with numbers is dropped."""
+    assert len(ORDINARY) == 50
+    assert [line for line in ORDINARY if numbers_itself(line)] == []
+
+
+def test_m24_an_utterance_loses_the_sentence_in_which_the_soul_numbers_itself() -> None:
+    """M24: what is said aloud contains no number of the soul's own feeling; the rest is unchanged."""
+    said = "Here are 3 copies. My trust in you is now 8/10. Shall we go on?"
+
+    assert spoken_without_numbers(said) == "Here are 3 copies. Shall we go on?"
+    assert spoken_without_numbers("The quiz gave 8/10.") == "The quiz gave 8/10."
+    assert spoken_without_numbers("My mood is at 80 percent.") == ""
+    assert spoken_without_numbers("So be it. My trust in you is now eight.") == "So be it."
+
+
+PIECES = (
+    "Here are 3 copies. ",
+    "My trust in you is now 0.8. ",
+    "My mood is at 80 percent.\n\n",
+    "I feel that my warmth is now eight! ",
+    "Well, I would say trust is 9/10, for me. ",
+    "Do you trust me? ",
+    "The quiz gave 8/10 in my class.\n",
+    "Me too. ",
+    "\n- a list, mine\n",
+    "trustworthy energy. ",
+    "my words run on " * 50 + ". ",
+)
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=8), st.lists(st.integers(1, 9), min_size=1, max_size=8))
+def test_m24_what_is_shown_as_it_comes_holds_no_such_number_either(pieces: list[str], steps: list[int]) -> None:
+    """M24, I4: however a reply is cut into pieces, what a listener sees is the beginning of the utterance."""
+    text = "".join(pieces).strip()
+    stream, shown, at = Unnumbered(), "", 0
+    for step in steps * len(text):
+        shown += stream.take(text[at : at + step])
+        at += step
+
+    whole = spoken_without_numbers(text, was_shown=True)
+    assert whole.startswith(shown)
+    assert not any(sign in whole for sign in ("0.8", "80 percent", "eight", "9/10"))
+    assert len(whole) - len(shown) <= len(max(PIECES, key=len))

@@ -18,6 +18,7 @@ from msgspec import Struct
 from claudius.cognition.output.rules import ELLIPSIS, SPAN, Mentionable, OutputRules, Overlap
 from claudius.cognition.reply.tags import find_head, is_blank, is_disguised
 from claudius.config.load import blot
+from claudius.psyche.scrubber import Unnumbered
 
 LABEL_CHARS = 300
 """A longer label is not inspected; its link is written out."""
@@ -418,9 +419,12 @@ class StreamGate:
         self._line = ""
         self._held = ""
         self._carried = ""
+        self._unnumbered = Unnumbered() if rules.feels else None
 
     def show(self, text: str) -> str:
         """Take the next text to say, and return the additional text that may be shown."""
+        if self._unnumbered and not self.stopped:
+            text = self._unnumbered.take(text)
         if self.stopped or not text:
             return ""
         text = self._carried + text

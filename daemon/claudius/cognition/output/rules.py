@@ -23,6 +23,7 @@ from claudius.cognition.steps import names_of
 from claudius.intent import Rung
 from claudius.perception import Origin
 from claudius.prompt import next_nonce
+from claudius.psyche.scrubber import FEELINGS, spoken_without_numbers
 from claudius.recollection import EntryType, PastTurn, Recollection, once
 from claudius.soul import SoulText
 
@@ -191,6 +192,8 @@ class OutputRules(Struct, frozen=True, kw_only=True):
     """The private entries and whispers in this prompt."""
     nonces: tuple[str, ...] = ()
     """Every nonce in this prompt."""
+    feels: bool = False
+    """Whether the soul has a psyche: a sentence that puts a number on its feelings is then not said."""
     instructions: Overlap = field(default_factory=Overlap)
     """The step instructions, and the samples of how to answer."""
     secrets: tuple[str, ...] = ()
@@ -256,6 +259,7 @@ def output_rules(
                 *told_in(thought),
             ],
         ),
+        feels=settings.psyche,
         instructions=instructions,
         secrets=tuple(secrets),
         guarded=Overlap([*models, *[value.value for value in recollection.state]]),
@@ -367,8 +371,10 @@ def _is_tainted(text: str, rules: OutputRules) -> bool:
 
 
 def _is_unfit(text: str, rules: OutputRules) -> bool:
+    feels = rules.feels and any(map(text.lower().__contains__, FEELINGS))
+    is_numbers_only = feels and is_blank(spoken_without_numbers(text))
     is_no_answer = rules.is_words_alone and why_not_alone(text, rules) != ()
-    return is_no_answer or _is_tainted(text, rules)
+    return is_numbers_only or is_no_answer or _is_tainted(text, rules)
 
 
 def why_not_alone(text: str, rules: OutputRules) -> tuple[str, ...]:
