@@ -352,7 +352,7 @@ async def test_m24_no_listener_hears_the_soul_number_itself(home: Home, settings
     only = "<external_dialogue>My trust in you is now 0.8.</external_dialogue>"
     voice = Scripted([told, only, "<external_dialogue>It does hold.</external_dialogue>"])
     async with alive(home, voice, settings=settings) as soul:
-        said = [await say(soul, "Does the bridge hold?"), await say(soul, "And how much do you trust me?")]
+        said = [await answer(soul, "Does the bridge hold?"), await answer(soul, "And how much do you trust me?")]
 
     assert said == ["The bridge holds.", "It does hold."]
     assert [one.purpose for one in voice.requests] == ["turn", "turn", "repair"]
