@@ -32,7 +32,7 @@ MODEL = "qwen2.5:7b"
 THOUGHT, SPEECH, CHECK = "internal_monologue", "external_dialogue", "user_model_check"
 WORDS = "Plane it, then sand it."
 JUDGE = "Nobody hears this."
-WHO_CHARS = 500
+WHO_CHARS = 300
 """Of a system part: who the soul is."""
 TAGGED = f"<{THOUGHT}>They ask.</{THOUGHT}>\n<{SPEECH}>Plane it, then sand it.</{SPEECH}>"
 JSONED = json.dumps({THOUGHT: "They ask.", SPEECH: "Plane it, then sand it."})
@@ -489,7 +489,7 @@ async def test_what_is_told_of_a_talk_fits_in_tokens(home: Home, row: dict[str, 
     if most := right.take("request_tokens_at_most"):
         assert max(sum(count(text) for _, text in call.messages) for call in asked) <= most
     if right.take("system_whole"):
-        who = {call.system[call.system.index("You are") :][:WHO_CHARS] for call in asked}  # the day may stand before it
+        who = {call.system.partition("\n")[2][:WHO_CHARS] for call in asked}  # the day may stand in the first line
         assert len(who) == 1
     if right.take("history_tokens_at_most"):
         told = [sum(count(text) for _, text in call.messages[:-1]) for call in asked if "summary" not in call.tail]

@@ -46,15 +46,15 @@ def persona(soul: SoulText) -> str:
 
 
 def plain_system(plan: Plan, recollection: Recollection, soul: SoulText, settings: EngineSettings) -> str:
-    """Return the day, who the soul is, and what is remembered, in prose.
+    """Return who the soul is, with the day in the first line, and what is remembered, in prose.
 
-    Measured with a real model of 135 million parameters over forty lines: 31 are answered without the day, 30 with the
-    day first, 24 with day and place after the persona, where they are copied; 26 to a bare line of persona. So a talk
-    of two names no place, and the day and not the hour, which keeps a talk's prompt the same from its beginning.
+    Measured with a real model of 135 million parameters over eighty lines: 55 are answered so, 47 or 48 with the day
+    before the persona, 49 to a bare line of persona. A line of what it is not costs answers. A talk of two names no
+    place, and the day and not the hour, which keeps a talk's prompt the same from its beginning.
     """
-    words = soul.files[WORDS].head
+    words, (first, *rest) = soul.files[WORDS].head, persona(soul).split("\n")
     today = day_and_place(recollection, soul, settings.zone, str(words["day"]))
-    return "\n".join([*filter(None, [today]), persona(soul), *_memory(plan, recollection, words, settings.zone)])
+    return "\n".join([f"{first} {today}".rstrip(), *rest, *_memory(plan, recollection, words, settings.zone)])
 
 
 def plain_tail(plan: Plan, recollection: Recollection, soul: SoulText, settings: EngineSettings) -> str:
