@@ -146,6 +146,25 @@ async def test_what_was_not_undone_when_the_process_ended_is_undone_at_the_next_
     assert kept(home, "heron") == []
 
 
+@pytest.mark.parametrize("text", ["", "a stork nests in my attic"])
+async def test_no_file_of_the_database_keeps_the_words_even_where_somebody_read_it(home: Home, text: str) -> None:
+    """A reader holds the end of the write-ahead log up, and nobody waits for them; once they have read, it is emptied."""
+    files = [home.database.with_name(f"{home.database.name}{end}") for end in ("", "-wal", "-shm")]
+    async with alive(home, Waiting(), settings=SETTINGS) as soul:
+        await hear(soul, "ana", HERON, key="k")
+        with closing(sqlite3.connect(home.database)) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM entry").fetchone()
+            await changed(soul, "k", text)
+            await hear(soul, "ben", "so?")
+            before = [b"heron" in one.read_bytes() for one in files]
+        async with asyncio.timeout(20):
+            while any(b"heron" in one.read_bytes() for one in files):
+                await asyncio.sleep(0.05)
+
+    assert before[1]
+
+
 async def undone_by_nobody(_: object) -> Any:
     """Wait for ever."""
     await asyncio.Event().wait()

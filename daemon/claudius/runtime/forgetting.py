@@ -80,10 +80,9 @@ class Forgetting:
 
         `forget_members` discards who can see an audience, `end_session` makes a provider discard what it keeps of a
         conversation, including its transcript, and `leave_out` rewrites the log without the lines that match (blocks).
-        `voided` cancels turns that are to be thought again, `wake` has a conversation look for what waits, and
-        `take_down` deletes posts from their network, where that is wanted, and returns those that stand.
-        `second_line` tells whoever asked that what the receipt left to a quiet hour is done.
-        `next_quiet` returns when the next quiet hours begin; `is_daemon`: others may be answered by this process.
+        `voided` cancels turns that are to be thought again, `wake` has a conversation look for what waits, `take_down`
+        deletes posts from their network, where that is wanted, and returns those that stand; `second_line` tells who
+        asked that what waited for a quiet hour is done. `is_daemon`: others may be answered by this process.
         """
         self._next_quiet, self._is_daemon = next_quiet, is_daemon
         self._home, self._store, self._archive = home, store, archive
@@ -183,7 +182,7 @@ class Forgetting:
 
         It rests as long as it worked, so that a flood of edits is undone together. Raises: StoreError.
         """
-        inbox, is_shared = self._store.inbox, self._store.is_shared
+        inbox, is_shared, left = self._store.inbox, self._store.is_shared, True  # a process that was killed left it
         while True:
             self._is_unsaying, began_s = True, time.monotonic()
             try:
@@ -198,8 +197,11 @@ class Forgetting:
             if self._archive and undone.is_new:
                 self._archive.wake()  # git may hold what is gone
             await asyncio.sleep(time.monotonic() - began_s)
+            left |= undone.is_new
+            with suppress(StoreError):  # no room, say: it is tried again
+                left = left and bool(await self._store.erasure.empty_log())
             with suppress(TimeoutError):
-                async with asyncio.timeout(UNSAY_AGAIN_S if undone.is_left or is_shared else None):
+                async with asyncio.timeout(UNSAY_AGAIN_S if undone.is_left or left or is_shared else None):
                     await inbox.unsaid()
 
     async def _note(self, person: str, by: str, origin: str, now: datetime) -> None:
@@ -321,15 +323,14 @@ class Forgetting:
                 at_once = at_once or (not self._is_daemon and shared.forgetting.is_alone())
         finally:
             self._is_erasing = False
-        if at_once:
-            try:
-                in_use = await self._store.erasure.overwrite()
-            except StoreError as error:
-                in_use = (error.message,)
-            if in_use:
-                log.error("not everything was overwritten yet", extra={"left": in_use})
-            else:
-                receipt = _verified(receipt)
+        try:
+            in_use = await (self._store.erasure.overwrite() if at_once else self._store.erasure.empty_log())
+        except StoreError as error:
+            in_use = (error.message,)
+        if in_use:
+            log.error("not everything was overwritten yet", extra={"left": in_use})
+        elif at_once:
+            receipt = _verified(receipt)
         self._ledger.keep_receipt(begun, receipt)
         return receipt
 
@@ -419,8 +420,7 @@ class Forgetting:
             "beyond": [one.kind for one in beyond],
             "store": self._kind,
         }
-        # It is done, even where something is left that we may not delete; the receipt says so. An erasure that began
-        # again at each start would take what the person has said since.
+        # Done, even where something is left that we may not delete: begun at each start, it took what was said since.
         self._ledger.keep_receipt(begun, receipt)
         self._ledger.finish(ids, now)
         log.info("somebody was forgotten", extra={"rows": dict(erased.rows), "left": left})

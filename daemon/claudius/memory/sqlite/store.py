@@ -20,7 +20,7 @@ from claudius.memory.erasure import ErasureStore
 from claudius.memory.inbox import accept_one, perception_of
 from claudius.memory.records import Records
 from claudius.memory.sqlite.backups import back_up, backups_of
-from claudius.memory.sqlite.file import ONCE_KIB, open_reader, open_writer, pragma, siblings, vacuum
+from claudius.memory.sqlite.file import BUSY_MS, ONCE_KIB, open_reader, open_writer, pragma, siblings, vacuum
 from claudius.memory.sqlite.schema import (
     check_database,
     check_identity,
@@ -61,6 +61,9 @@ class SqliteErasure(ErasureStore):
             await self._core.alone(lambda db: vacuum(db.connection))
         except StoreError as error:  # no room, say, here or for SQLite's temporary file: nothing of the soul is harmed
             return (f"the file, which could not be written anew ({error.message})",)
+        return await self.empty_log()
+
+    async def empty_log(self) -> Sequence[str]:
         for wait_s in WAITS_S:
             await asyncio.sleep(wait_s)
             if not await self._core.alone(_is_busy):
@@ -69,7 +72,11 @@ class SqliteErasure(ErasureStore):
 
 
 def _is_busy(db: Database) -> bool:
-    return bool(db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()["busy"])
+    db.connection.execute("PRAGMA busy_timeout = 0")  # else every turn would wait for whoever reads
+    try:
+        return bool(db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()["busy"])
+    finally:
+        db.connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
 
 
 class SqliteStore(Store):
