@@ -22,14 +22,15 @@ ON CONFLICT (peer_id) DO UPDATE SET name = excluded.name, is_bot = excluded.is_b
     last_day = excluded.last_day;
 
 -- name: peer_tallied
+-- scans: the counts of one person, in the audiences that may be shown
 -- The counts of some audiences together, :here's name first: the columns of `peer_counted`, except `directed_at`. A day
 -- in two places is one day, and which days they were is not kept: so the most of any one place.
 SELECT coalesce(max(CASE WHEN t.audience = :here AND t.name <> '' THEN t.name END), max(t.name)) AS name, max(t.is_bot) AS is_bot,
     min(t.first_at) AS first_at, max(t.last_at) AS last_at, min(t.first_in_at) AS first_in_at, max(t.last_in_at) AS last_in_at,
     CAST(sum(t.messages) AS BIGINT) AS messages, CAST(sum(t.bursts) AS BIGINT) AS bursts, max(t.active_days) AS active_days,
     max(t.last_day) AS last_day, p.assessments, CAST(:here AS TEXT) AS audience
-FROM peer_tally t JOIN peer p ON p.peer_id = t.peer_id
-WHERE t.peer_id = :peer_id AND t.audience IN (SELECT value FROM json_each(:audiences)) GROUP BY p.peer_id, p.assessments;
+FROM (SELECT DISTINCT t.* FROM json_each(:audiences) q CROSS JOIN peer_tally t WHERE t.peer_id = :peer_id AND t.audience = q.value) t
+JOIN peer p ON p.peer_id = t.peer_id GROUP BY p.peer_id, p.assessments;
 
 -- name: peer_counted_here
 -- The counts of all audiences together, and those of this one.
