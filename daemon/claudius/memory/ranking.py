@@ -347,7 +347,8 @@ FUNCTION_WORDS_OF: Mapping[str, frozenset[str]] = {
             också men hur vad när vem har kan blir hos från mig dig oss om eller""",
         "danish": """jeg og det den en et ikke er var med på for af til som at han hun vi du min mit mine din dit også
             men hvordan hvad hvornår hvor hvem har kan bliver hos fra mig dig os om eller""",
-        "finnish": """minä ja on ei se en olen oli että mutta kun missä milloin mikä kuka minun sinun myös tai hän""",
+        "finnish": """minä ja on ei se en olen oli onko että mutta kun missä milloin mikä kuka minun sinun myös tai
+            hän""",
         "turkish": """ben ve bir bu şu da de mi mı ne için ile çok değil var yok benim senin nerede kim ama""",
         "romanian": """eu și un o de la este nu că în pe cu mea meu ta sunt ai am dar cum când unde cine sau""",
         "hungarian": """én és a az egy nem van volt hogy is de mikor hol ki mi vagyok vagy nekem""",
@@ -363,8 +364,18 @@ _PICTURE = r"[\u2600-\u27bf\U0001f300-\U0001faff]"
 _WORD = re.compile(rf"[^\W_]+(?:['’][^\W_]+)*|{_PICTURE}")
 _WIDE = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 """Scripts that are written without spaces, or with endings on every word: pairs of characters stand for words."""
+_ASKING = re.compile(
+    "어디(?:에서|에)?|언제|누가|누구|무엇|뭐(?:였지|예요|야|지)?|있(?:습니다|습니까|어요|지요|지|어|나|니)|알아"
+    "|どこ|いつ|だれ|誰|なに|何|(?:です|ます|でした)(?:か|っけ)|哪里|哪裡|哪儿|什么时候|什么|什麼|何时|谁|誰|几点|怎么"
+    "|ทไหน|อยไหน|เมอไหร|เมอไร|ใคร|อะไร|ไหม"
+)
+"""What asks or only says that something is, in those scripts, as `folded` writes it: no term of a text."""
 LEAST_MISSPELT = 6
 """A shorter word is another one where a letter differs."""
+
+
+_LETTERS = {"finnish": frozenset("äö"), "turkish": frozenset("ğış"), "hungarian": frozenset("őű")}
+"""What decides between languages of which a text holds as many words."""
 
 
 def language_of(text: str, words: list[str]) -> str:
@@ -376,7 +387,8 @@ def language_of(text: str, words: list[str]) -> str:
     seen = set(words)
     best, most = "english", len(seen & FUNCTION_WORDS)
     for language, common in FUNCTION_WORDS_OF.items():
-        if (count := len(seen & common)) > most:
+        count = len(seen & common)
+        if count > most or (count == most > 0 and not _LETTERS.get(language, _NONE).isdisjoint(text)):
             best, most = language, count
     return best
 
@@ -410,7 +422,7 @@ def marks(text: str) -> set[str]:
 def _read(text: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """Return a text's language, the stems of its content words, and those words that have a stem. Pure."""
     said = text[:TEXT_CHARS].lower().replace("’", "'")
-    words = _WORD.findall(said if said.isascii() else folded(said))
+    words = _WORD.findall(said if said.isascii() else _ASKING.sub(" ", folded(said)))
     language = language_of(said, words)
     dropped = FUNCTION_WORDS if language == "english" else FUNCTION_WORDS | FUNCTION_WORDS_OF.get(language, frozenset())
     found: list[str] = []
