@@ -9,8 +9,12 @@ ORDER BY last_at DESC LIMIT :most;
 SELECT number, person FROM turn WHERE conversation = :conversation AND person <> '' ORDER BY number DESC LIMIT 1;
 
 -- name: conversations_expired
--- Conversations in which every entry has expired but is still stored, oldest first.
-SELECT conversation, audience FROM conversation WHERE last_at < :before AND entries > 0 ORDER BY last_at LIMIT :most;
+-- Conversations in which every entry has expired but is still stored, oldest first; none whose summary came to nothing
+-- after :tried.
+SELECT conversation, audience FROM conversation c WHERE last_at < :before AND entries > 0 AND NOT EXISTS (
+    SELECT 1 FROM step s WHERE s.at > :tried AND s.conversation = c.conversation AND s.purpose = 'summary'
+        AND s.at > coalesce((SELECT m.at FROM summary m WHERE m.conversation = c.conversation), ''))
+ORDER BY last_at LIMIT :most;
 
 -- name: calls_unasked
 -- scans: the turns and model calls since :since, once an hour

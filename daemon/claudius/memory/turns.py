@@ -209,9 +209,9 @@ class TurnStore:
                 if (spoken := db.one("last_spoken", conversation=row["conversation"]))
             ]
 
-    def expired(self, before: datetime, most: int) -> Sequence[tuple[str, str]]:
-        """Return conversations, with their audiences, all of whose entries are older than `before`."""
-        rows = self._core.look("conversations_expired", before=stamp(before), most=most)
+    def expired(self, before: datetime, most: int, *, tried: datetime) -> Sequence[tuple[str, str]]:
+        """Return conversations with entries before `before` alone, none with a vain summary since `tried`."""
+        rows = self._core.look("conversations_expired", before=stamp(before), most=most, tried=stamp(tried))
         return [(row["conversation"], row["audience"]) for row in rows]
 
     def calls_unasked(self, since: datetime) -> int | None:

@@ -38,7 +38,7 @@ async def expire_memory(tools: Tools) -> str:
     limits = RecallLimits(ttl_hours=mind.config().memory.ttl_hours, aged_at=mind.aged_at())
     before = min(tools.now, limits.aged_at or tools.now) - timedelta(hours=limits.ttl_hours)
     folded = 0
-    for conversation, audience in mind.store.turns.expired(before, most):
+    for conversation, audience in mind.store.turns.expired(before, most, tried=tools.now - timedelta(days=1)):
         pending = _looking(conversation, audience, tools)
         known = await mind.store.turns.recall(pending, nonce=mind.nonce(), now=tools.now, limits=limits)
         folded += await fold_whole(replace(known, perceptions=()), mind)
