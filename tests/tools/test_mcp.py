@@ -20,7 +20,7 @@ from aiohttp.test_utils import TestServer
 from claudius.config.load import Loaded, Secret
 from claudius.config.schema import Config, ToolServerSettings, ToolsSettings
 from claudius.errors import ToolError, ToolFailed, ToolLost, ToolRefused
-from claudius.memory.pins import Pin
+from claudius.memory.calls import Pin
 from claudius.tool import Tool, ToolCall, ToolClass
 from claudius.tools.mcp import FAILURES, McpHands, Servers
 from claudius.tools.mcp_worker import McpConnection, McpConnections

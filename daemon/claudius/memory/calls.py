@@ -1,4 +1,4 @@
-"""The topic `store.calls`: each use of a tool with its state, and the consents that are remembered.
+"""The topics `store.calls`, each use of a tool with its state and the consents that are remembered, and `store.pins`.
 
 Nothing is done twice: a call is `started`, durably, before its first byte leaves, and only who started it, under the
 lane's token of then, may say how it ended. What another process left open is `unknown`, or is made again if that harms
@@ -9,7 +9,7 @@ Source: the tools design, section 3.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from hashlib import sha256
 from typing import Any
@@ -38,7 +38,7 @@ from claudius.memory.inbox import keep, position
 from claudius.memory.outbox import CARD
 from claudius.perception import Kind, Origin, Perception, Place, ToolExtra
 from claudius.prompt import valid
-from claudius.tool import CallState, Card, Grant, ToolCall, ToolClass
+from claudius.tool import JSON, CallState, Card, Grant, ToolCall, ToolClass
 
 ATTEMPTS = 2
 """How often a call that harms nothing is started at most, if its process ends in the middle of it."""
@@ -72,10 +72,10 @@ def grant_of(row: Row) -> Grant:
         return struct_of(Grant, row, _READ)
 
 
-_TIMES = ("asked_at", "until", "started_at", "ended_at", "granted_at", "expires_at", "revoked_at")
+_TIMES = ("asked_at", "until", "started_at", "ended_at", "granted_at", "expires_at", "revoked_at", "pinned_at")
 _READ: Readers = {
     "is_owner": bool, "third": bool, "cls": ToolClass, "state": CallState, "args": parse_object,
-    "approvers": parse_strings,
+    "schema": parse_object, "approvers": parse_strings,
     **dict.fromkeys(_TIMES, maybe_instant),
 }  # fmt: skip
 
@@ -339,3 +339,49 @@ def _keep(db: Database, call: ToolCall, now: datetime, *, key: str, owes: bool) 
         extra=ToolExtra(call=call.id, tool=call.tool, state=call.state, third=call.third, asked_by=call.person),
     )
     keep(db, perception, stamp(now))
+
+
+class Pin(Struct, frozen=True, kw_only=True):
+    """One definition, as the owner saw it."""
+
+    server: str
+    tool: str
+    """Its name at the server."""
+    sha256: str
+    description: str
+    schema: JSON
+    cls: ToolClass
+    """What the owner said that it may do."""
+    pinned_by: str
+    pinned_at: datetime
+
+
+class PinStore:
+    """Keep what was agreed to, a server at a time."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    def all(self) -> Sequence[Pin]:
+        """Return every pin, by server and tool."""
+        with self._core.snapshot() as db:
+            return pins_in(db)
+
+    async def replace(self, server: str, pins: Iterable[Pin]) -> None:
+        """Put these in the place of a server's pins; none = it has none any more."""
+
+        def write(db: Database) -> None:
+            db.run("unpin", server=server)
+            db.each("pin", map(_pin_row, pins))
+
+        await self._core.write(write)
+
+
+def pins_in(db: Database) -> list[Pin]:
+    """Return every pin, by server and tool."""
+    return [struct_of(Pin, row, _READ) for row in db.all("pins")]
+
+
+def _pin_row(pin: Pin) -> dict[str, Any]:
+    same = {name: getattr(pin, name) for name in ("server", "tool", "sha256", "description")}
+    return same | {"schema": dump(pin.schema), "class": pin.cls, "by": pin.pinned_by, "now": stamp(pin.pinned_at)}

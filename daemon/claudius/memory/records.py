@@ -17,15 +17,14 @@ from claudius.errors import StoreError
 from claudius.failure import KeptFailure
 from claudius.ledger_types import Belief, Peer, Reflection
 from claudius.memory import ledger
+from claudius.memory.calls import Pin, document_of, pins_in
 from claudius.memory.calls import call_of as tool_call_of
-from claudius.memory.calls import document_of
 from claudius.memory.database import Database, Decoding, dump, parse, stamp
 from claudius.memory.documents import model_path
 from claudius.memory.erasure import export
 from claudius.memory.facts import FORGOTTEN, Knowledge, find, knowledge_of, names_of
 from claudius.memory.moments import cut
 from claudius.memory.packing import unpacked
-from claudius.memory.pins import Pin, pins_in
 from claudius.memory.psyche import recall_psyche
 from claudius.memory.seeing import EPOCH, Seeing, alone
 from claudius.memory.seen import (

@@ -15,7 +15,7 @@ from typing import ClassVar
 from msgspec import Struct
 
 from claudius.memory.audit import AuditStore
-from claudius.memory.calls import CallStore
+from claudius.memory.calls import CallStore, PinStore
 from claudius.memory.codes import CodeStore
 from claudius.memory.database import Core, Database, Writer, stamp
 from claudius.memory.documents import DocumentStore
@@ -27,7 +27,6 @@ from claudius.memory.ledger import LedgerStore
 from claudius.memory.moments import Embedder, MomentStore, Semantic
 from claudius.memory.outbox import OutboxStore
 from claudius.memory.people import PeopleStore
-from claudius.memory.pins import PinStore
 from claudius.memory.plans import PlanStore
 from claudius.memory.psyche import PsycheStore
 from claudius.memory.records import Records

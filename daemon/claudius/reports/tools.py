@@ -18,7 +18,7 @@ from claudius.config.load import Loaded, Secret, blot, load, read_env_file, writ
 from claudius.config.schema import ToolServerSettings
 from claudius.errors import ToolFailed, UsageProblem
 from claudius.home import Home
-from claudius.memory.pins import Pin
+from claudius.memory.calls import Pin
 from claudius.reports.network_checks import Check
 from claudius.reports.opened import edit, noted, records
 from claudius.reports.session import ask, wake_and_ask

@@ -29,7 +29,7 @@ from claudius.config.schema import ToolServerSettings
 from claudius.errors import Crashed, Cut, ToolFailed, ToolLost, ToolRefused, ToolTimedOut, Unavailable
 from claudius.foreign import Foreign
 from claudius.home import DIRECTORY_MODE
-from claudius.memory.pins import Pin
+from claudius.memory.calls import Pin
 from claudius.tool import JSON, Runner, Tool, ToolCall, ToolClass
 from claudius.tools.pins import Definition, closed, differences, purpose
 

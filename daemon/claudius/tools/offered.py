@@ -16,7 +16,7 @@ from claudius.config.schema import Config, OwnTool
 from claudius.errors import BadConfiguration
 from claudius.failure import of_a_part
 from claudius.home import Home
-from claudius.memory.pins import Pin
+from claudius.memory.calls import Pin
 from claudius.memory.store import Store
 from claudius.runtime.control import ControlConnection
 from claudius.tool import JSON, Tool, ToolCall, ToolClass, schema_of

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from claudius.memory.pins import Pin
+from claudius.memory.calls import Pin
 from claudius.tool import JSON, ToolClass
 
 MOST_TOOLS = 64

@@ -1,6 +1,6 @@
 """Cases of pins: what the owner agreed to of each server, put in place whole."""
 
-from claudius.memory.pins import Pin
+from claudius.memory.calls import Pin
 from claudius.tool import ToolClass
 from contracts.store.ground import NOW, OZ, Ground, awake, case
 
