@@ -158,7 +158,7 @@ async def test_no_file_of_the_database_keeps_the_words_even_where_somebody_read_
             await changed(soul, "k", text)
             await hear(soul, "ben", "so?")
             before = [b"heron" in one.read_bytes() for one in files]
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while any(b"heron" in one.read_bytes() for one in files):
                 await asyncio.sleep(0.05)
 
