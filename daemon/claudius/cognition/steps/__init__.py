@@ -290,10 +290,10 @@ def _portrait_checked(reading: Reading) -> Effect:
     if reading.person is None:
         return NOTHING
     truth = read_bool([check.content for check in reading.thoughts["user_model_check"]])
-    fate = _portrait_outcome(reading).fate
+    whose, fate = reading.person.name or "the speaker", _portrait_outcome(reading).fate
     entry = Entry(
         entry_type=EntryType.MENTAL_QUERY,
-        content=f"Claudius judged whether the user model of {reading.person.name} needs a change: {str(truth).lower()}",
+        content=f"Claudius judged whether the user model of {whose} needs a change: {str(truth).lower()}",
         at=reading.recollection.now,
         metadata={
             "query": "user_model_check",
