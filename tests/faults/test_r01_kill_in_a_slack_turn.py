@@ -83,9 +83,16 @@ async def killed_at(daemon: SlackDaemon, trace: Path, call: str, number: int) ->
     was_killed = is_dead(daemon.process.pid)  # by now nobody kills it any more: its last writes come after its answer
     if was_killed:
         await daemon.ended()
-        await daemon.start()
+        await started(daemon)
     await settled(daemon, answered)
     return was_killed
+
+
+async def started(daemon: SlackDaemon) -> None:
+    """Start it, and wait until it has emptied the database's log, which would count among the writes of a turn."""
+    await daemon.start()
+    log = daemon.home.database.with_name(f"{daemon.home.database.name}-wal")
+    await daemon.until(lambda: not log.stat().st_size, what="an empty log")
 
 
 async def died(pid: int) -> None:
@@ -110,7 +117,7 @@ async def settled(daemon: SlackDaemon, answers: int) -> None:
 async def run(root: Path, count: int | None) -> None:
     """Kill at this many points, evenly spread. The next process must answer each message."""
     async with slack_daemon(root) as daemon:
-        await daemon.start()
+        await started(daemon)
         found = await points(daemon, root / "trace")
         chosen = found if count is None else [found[place * len(found) // count] for place in range(count)]
         deaths = 0
