@@ -29,8 +29,8 @@ SELECT coalesce(max(CASE WHEN t.audience = :here AND t.name <> '' THEN t.name EN
     min(t.first_at) AS first_at, max(t.last_at) AS last_at, min(t.first_in_at) AS first_in_at, max(t.last_in_at) AS last_in_at,
     CAST(sum(t.messages) AS BIGINT) AS messages, CAST(sum(t.bursts) AS BIGINT) AS bursts, max(t.active_days) AS active_days,
     max(t.last_day) AS last_day, p.assessments, CAST(:here AS TEXT) AS audience
-FROM (SELECT DISTINCT t.* FROM json_each(:audiences) q CROSS JOIN peer_tally t WHERE t.peer_id = :peer_id AND t.audience = q.value) t
-JOIN peer p ON p.peer_id = t.peer_id GROUP BY p.peer_id, p.assessments;
+FROM json_each(:audiences) q CROSS JOIN peer_tally t JOIN peer p ON p.peer_id = t.peer_id
+WHERE t.peer_id = :peer_id AND t.audience = q.value GROUP BY p.peer_id, p.assessments;
 
 -- name: peer_counted_here
 -- The counts of all audiences together, and those of this one.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from claudius.memory.database import Database, Row, dump
+from claudius.memory.database import Database, Row, dump, parse_strings
 from claudius.perception import (
     SELF,
     Perception,
@@ -87,13 +87,16 @@ class Seeing:
         return self._verdicts[source]
 
     def audiences(self) -> str:
-        """Return, as JSON, every audience whose learning may be shown here by the rule: what all present see."""
+        """Return, as JSON, each audience whose learning may be shown here by the rule, once: what all present see."""
         if not self._audiences:
             self._learn(self.audience)
             present = members_of(self.audience, self._members) or frozenset()
             ids = self.ids(min(present)) if present else ()
-            own = dump([one for one in (SELF, self.audience, *map(private, ids)) if self.may((one,))])
             seen = self._seen_by(present, ids) if present and not self._own_only else "[]"
+            if len(ids) > 1:  # two of them may be on one list
+                seen = dump([*dict.fromkeys(parse_strings(seen))])
+            mine = dict.fromkeys((SELF, self.audience, *map(private, ids)))
+            own = dump([one for one in mine if dump(one) not in seen and self.may((one,))])
             self._audiences = f"{own[:-1]},{seen[1:]}" if seen != "[]" else own
         return self._audiences
 

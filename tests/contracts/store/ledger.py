@@ -163,6 +163,17 @@ async def _(ground: Ground) -> None:
     assert own.info_score > channel.info_score == tally(one.at for one in messages(2)).info_score(1)
 
 
+@case("M119", "two ids of one person on one channel's list count what was said there once")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        await talk(store, *messages(2), *messages(2, at=OPS))
+        await store.people.know_members(OPS_AUDIENCE, [ANA, BEN, f"{ANA}2"], NOW)
+        await exchange(store, heard("Hello.", n=9, person=f"{ANA}2", at=OPS))
+        await store.people.link(ANA, f"{ANA}2")
+        found = [store.ledger.query_peer(ANA, audience) for audience in (private(ANA), OPS_AUDIENCE)]
+    assert [one and one.messages for one in found] == [4, 2]
+
+
 @case("M104", "a timeline holds what its audience may read, newest last")
 async def _(ground: Ground) -> None:
     async with awake(ground) as store:
