@@ -122,7 +122,7 @@ def known_records(recollection: Recollection, zone: str) -> dict[str, dict[str, 
     today = recollection.now.astimezone(zone_of(zone)).date()
     facts = [fact_line(one, names.get(one.person) or short_name(one.person)) for one in recollection.known]
     if more := recollection.unshown:
-        facts.append(f"and {more} more things that others here must not have: ask them")
+        facts.append(f"Not listed, of what others here must not have: {more} more. Ask them.")
     matters = [matter_line(one, today) for one in recollection.matters]
     blocks = {"Known": (RecordKind.KNOWN, facts), "Open": (RecordKind.OPEN, matters)}
     return {name: {"kind": kind, "text": "\n".join(lines)} for name, (kind, lines) in blocks.items() if lines}
