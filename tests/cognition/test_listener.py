@@ -1,6 +1,7 @@
 """A message of the clock knows to whom it speaks: what is theirs stands in its prompt, and nothing of anybody else."""
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import Any
@@ -11,8 +12,9 @@ from claudius.cortex.asking import JOB
 from claudius.home import Home
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
+from claudius.testing.alive import alive
 from living import ROME, Days, felt, lived
-from minds import by_tag, heard, wanted
+from minds import by_tag, heard, say, wanted
 from reflecting import answer
 
 ALLERGY, PORTRAIT, SECRET = "I'm allergic to walnuts.", "- Bakes on Sundays.", "Ben's walnuts are in the grey safe."
@@ -141,3 +143,31 @@ def test_in_a_room_it_knows_nothing_that_was_learned_in_private(home: Home) -> N
     assert "Ana was hurtful" in felt(request)["text"]
     assert PORTRAIT not in whole
     assert "walnuts" not in whole
+
+
+async def test_of_what_many_others_must_not_have_a_prompt_says_how_much_it_does_not_list(home: Home) -> None:
+    """What bears on the question comes first; the rest as there is room, and then the number of those left out."""
+    names = [f"p{n}" for n in range(12)]
+    must_not = {
+        name: f"Must not have {n} grams of {'saffron' if n == 2 else 'anything'} {'x' * 60}"
+        for n, name in enumerate(names)
+    }
+
+    def learns(request: Request) -> str:
+        said = heard(request)[-1]
+        act = (
+            {"do": "know", "kind": "constraint", "text": must_not[said], "keys": ["food"]} if said in must_not else None
+        )
+        return by_tag(external_dialogue="So it is.", acts=json.dumps(act) if act else "none")(request)
+
+    room = {"conversation": "rehearsal:t:room:", "is_shared": True}
+    async with alive(home, voice := Scripted(default=learns)) as soul:
+        for name in names:
+            await say(soul, name, person=name, **room)
+        await say(soul, "Is saffron all right?", person="ana", **room)
+
+    (known,) = [one["text"].split("\n") for one in records(voice.requests[-1]) if one["kind"] == "known"]
+    (left,) = re.findall(r"Not listed, of what others here must not have: (\d+) more\.", known[-1])
+    assert must_not["p2"] in known[0]
+    assert len(known) - 1 + int(left) == len(names)
+    assert int(left) > 3
