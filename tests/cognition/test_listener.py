@@ -154,6 +154,7 @@ async def test_of_what_many_others_must_not_have_a_prompt_says_how_much_it_does_
     }
 
     def learns(request: Request) -> str:
+        """Keep what they say as what they must not have."""
         said = heard(request)[-1]
         act = (
             {"do": "know", "kind": "constraint", "text": must_not[said], "keys": ["food"]} if said in must_not else None

@@ -264,4 +264,8 @@ def test_a_change_of_stems_comes_with_an_index_that_is_built_anew() -> None:
         )
     ]
 
-    assert (zlib.crc32(repr(found).encode()), *files) == (3306563629, "0039_question_words.sql", "0043_question_words.sql")
+    assert (zlib.crc32(repr(found).encode()), *files) == (
+        3306563629,
+        "0039_question_words.sql",
+        "0043_question_words.sql",
+    )
