@@ -298,6 +298,7 @@ UNION ALL SELECT 'promise', CAST(id AS TEXT), '', what, audience FROM promise WH
 UNION ALL SELECT 'due', CAST(id AS TEXT), '', text || ' ' || params, audience FROM due WHERE asked_by = '' OR made_as = 'promise'
 UNION ALL SELECT 'psyche_arc', arc, '', CASE WHEN json_valid(body)
     THEN coalesce(json_extract(body, '$.label'), '') || ' ' || coalesce(json_extract(body, '$.stems'), '') ELSE body END, '' FROM psyche_arc
+UNION ALL SELECT 'step', turn, CAST(n AS TEXT), response, '' FROM step WHERE purpose = 'summary' AND response <> ''
 UNION ALL SELECT 'conversation', c.conversation, '', c.params || ' ' || c.process_memory, coalesce((SELECT max(t.audience) FROM turn t WHERE t.conversation = c.conversation), '')
 FROM conversation c WHERE c.params <> '{}' OR c.process_memory <> '{}';
 
@@ -444,7 +445,7 @@ UPDATE step SET person = '', conversation = '', response = '', request_sha256 = 
 SELECT turn, n FROM step WHERE purpose = 'summary' AND response <> '' AND conversation IN (SELECT conversation FROM erasing);
 
 -- name: erase_summarising
-UPDATE step SET response = '' WHERE turn = :turn AND n = :n;
+UPDATE step SET response = '' WHERE turn = :turn AND n = CAST(:n AS BIGINT);
 
 -- name: summaries_of
 -- scans: an erasure reads everything once, beside the writer

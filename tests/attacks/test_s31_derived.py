@@ -15,6 +15,7 @@ import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -629,6 +630,7 @@ async def test_s31_words_that_one_message_no_longer_holds_are_gone(
 
 SHOWN = (
     "above, edited", "above, deleted", "unheard above, edited", "unheard above, deleted", "unheard forward, deleted",
+    "unheard above, edited late", "unheard forward, deleted late", "a file, deleted late",
 )  # fmt: skip
 
 
@@ -641,7 +643,8 @@ async def test_s31_words_that_one_message_showed_beside_its_own_are_followed(
 ) -> None:
     """What stood above Ben's message, or in a file that Tom's brought, is followed as if it had been said there.
 
-    So it is where Tom's message was never accepted, and where Tom or Cem has told the soul alone the same.
+    So it is where Tom's message was never accepted, where Tom or Cem has told the soul alone the same, and late, when
+    what records say of those turns has expired.
     """
     url = str(request.getfixturevalue("postgres_url")) if store == "postgresql" else ""
     overhears = str("unheard" not in how).lower()
@@ -666,6 +669,9 @@ async def test_s31_words_that_one_message_showed_beside_its_own_are_followed(
                 await life.say("#ops", "Ben", "{bot} what was that?")
         await archived(life)
         before = life.holding("zq-4711")
+        if "late" in how:
+            tomorrow = life.soul.mind.clock() + timedelta(days=1)
+            assert await life.soul.mind.store.turns.expire_records(tomorrow, tomorrow, PROMPTS)
         if "edited" in how:
             await world.edit(channel, ts, call.replace("{bot}", f"<@{BOT_USER}>") + "nothing of note")
         else:

@@ -13,7 +13,7 @@ from claudius.home import Home
 from claudius.ledger_types import Reflected, Reflection
 from claudius.memory.erasure import Erasure
 from claudius.memory.ranking import marks
-from claudius.memory.seen import Seen, _names, packed, put_back, seen_in
+from claudius.memory.seen import _names, put_back
 from claudius.perception import Kind, Perception
 from claudius.providers.scripted import Scripted
 from claudius.runtime.forgetting import Forgetting
@@ -69,14 +69,6 @@ def test_a_portrait_loses_what_was_last_written_from_their_lines(
     expected = version(None, **left)["markdown"] if left else ""
     assert found[-1] == expected
     assert [one for one in found if "ill" in one and "owner" not in one] == []
-
-
-def test_what_was_seen_outlives_its_record() -> None:
-    """The ids that take the place of an expired snapshot are read like the snapshot; nothing was seen by nothing."""
-    seen = Seen(first=3, rows=(("moment", "7"), ("state", "k", "self", "1.0")))
-
-    assert seen_in(packed(seen)) == seen
-    assert seen_in(b"") == seen_in(b"erased") == Seen()
 
 
 def words(home: Home) -> str:

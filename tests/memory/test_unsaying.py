@@ -273,6 +273,10 @@ PLACES: Mapping[str, tuple[str, Callable[[str], tuple[object, ...]]]] = {
             SELECT 'schedule', '2099', conversation, 'p', ?, '', audience, '', '' FROM turn WHERE turn = ?""",
         lambda turn: (json.dumps({"target": "heron"}), turn),
     ),
+    "step": (
+        "UPDATE step SET purpose = 'summary', response = ? WHERE turn = ?",
+        lambda turn: ("They talked of a heron.", turn),
+    ),
 }
 """What a soul writes beside its turns, and how a test writes it as if a turn had."""
 

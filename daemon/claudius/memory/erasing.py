@@ -92,6 +92,8 @@ class Unsaid(Struct, frozen=True, kw_only=True):
     """What it shows now besides its words."""
     rows: tuple[tuple[str, str], ...] = ()
     """Other rows that held the words: facts, matters."""
+    is_unread: bool = False
+    """Whether it was deleted, and nothing says any more what it brought besides its words."""
     said: str = ""
     """A message that stays in its conversation and gives none of its words to other texts any more."""
 

@@ -611,6 +611,7 @@ _TOLD: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "promise": ("erase_promise", ("id",)),
     "due": ("erase_own_plan", ("id",)),
     "psyche_arc": ("erase_arc", ("subject",)),
+    "step": ("erase_summarising", ("turn", "n")),
     "conversation": ("process_blanked", ("conversation",)),
 }
 """What deletes a row of `told`, by its table, and the names of its key."""
@@ -731,9 +732,9 @@ class _WordsErased(Erasure):
             source.silent.add(one.said)
         for one in changes:
             source.rows.update(one.rows)
-        showed = await in_thread(self._showed, changes, since, source)
+        showed, unread = await in_thread(self._showed, changes, since, source)
         derived = Derived(source)
-        found = [*await in_thread(derived.find, self._beside, (), since)] if heard or showed else []
+        found = [*await in_thread(derived.find, self._beside, unread, since)] if heard or showed else []
         voiding = [one for one in changes if one.turn or not one.now]  # a turn that shows what was edited ends first
         await self._void(
             "running_turns",
@@ -742,7 +743,7 @@ class _WordsErased(Erasure):
         )
         if not (heard or showed):
             return
-        found += await in_thread(derived.find, self._beside, (), since)
+        found += await in_thread(derived.find, self._beside, unread, since)
         await self._put_back(derived)
         await self._erase_told(derived)
         await self._erase_turns(paged([{name: getattr(turn, name) for name in _ERASING} for turn in found]))
@@ -750,19 +751,26 @@ class _WordsErased(Erasure):
         await self._write(lambda db: sum(forget_shown(db, one) for one in showed))
         await self._merge()
 
-    def _showed(self, changes: Sequence[Unsaid], since: str, source: ErasedSource) -> list[SeenTurn]:
-        """Return the turns that were shown a text which is gone by now, and add its words to what is erased."""
-        found = list[SeenTurn]()
+    def _showed(
+        self, changes: Sequence[Unsaid], since: str, source: ErasedSource
+    ) -> tuple[list[SeenTurn], list[dict[str, Any]]]:
+        """Return the turns that were shown a text which is gone by now, and add its words to what is erased.
+
+        And those of which no record says any more in what words: all that they wrote is derived.
+        """
+        found, unread = list[SeenTurn](), list[dict[str, Any]]()
         for turn in turns_seen(self._beside, since):
             for one in changes:
-                if not set(one.rows).isdisjoint(turn.seen.rows):
+                is_brought = one.is_unread and one.turn == turn.turn
+                if is_brought or not set(one.rows).isdisjoint(turn.seen.rows):
                     is_here = Place.of(turn.conversation).of_channel == Place.of(one.conversation).of_channel
                     texts = words_shown(self._beside, turn.record, one.rows, is_deleted=not one.now)
-                    gone = one.gone(" ".join(texts))
-                    if gone and (is_here or not one.now):
+                    gone = one.gone(" ".join(texts or ()))
+                    if (gone or texts is None) and (is_here or not one.now):
                         source.stems |= gone
                         found.append(turn)
-        return found
+                        unread += [{name: getattr(turn, name) for name in _ERASING}] * (texts is None)
+        return found, unread
 
 
 def _change_in(row: Row) -> Unsaid | None:

@@ -816,11 +816,11 @@ def _remember(db: Database, heard: _Heard, perception: Perception, mark: str, at
     db.run("turn_edited", turn=heard.turn)
     db.run("doubt_learned", turn=heard.turn, now=at)
     db.run("doubt_summary", **where, now=at)
-    files = [one.get("name") for one in getattr(perception.extra, "files", ())]
     at_moment, before = (moment["id"], moment["text"]) if moment else (0, "")
-    old = "\n".join((line or before, *words_brought(db, found["record"], heard.key, files)))
-    unsaid = Unsaid(**found, person=heard.person, moment=at_moment, before=old, now=content)
-    note_unsaid(db, replace(unsaid, shows="\n".join(sorted(brought(perception))), rows=(post(heard.key),)))
+    texts = words_brought(db, found["record"], heard.key, getattr(perception.extra, "files", ()))
+    old, shows = "\n".join((line or before, *(texts or ()))), "\n".join(sorted(brought(perception)))
+    unsaid = Unsaid(**found, person=heard.person, moment=at_moment, before=old, now=content, shows=shows)
+    note_unsaid(db, replace(unsaid, rows=(post(heard.key),), is_unread=texts is None and not content))
     return True
 
 

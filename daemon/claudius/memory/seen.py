@@ -480,15 +480,16 @@ class Derived:
     def find(self, db: Database, first: Iterable[Mapping[str, Any]], since: str) -> Sequence[SeenTurn]:
         """Return the turns that are derived and were not known to be, among those since an instant.
 
-        `first`: turns that are derived in any case.
+        `first`: turns that are derived in any case, whole.
         """
         before = self.first | self.second
-        own = {row["turn"] for row in first} | self._source.turns
+        given = {row["turn"] for row in first}
+        own = given | self._source.turns
         for row in first:
             self._source.add_line(row["conversation"], row["number"])
         self._turns.update((one.turn, one) for one in turns_seen(db, since, self._turns.keys()))
         direct = {one.turn for one in self._turns.values() if one.turn in own or self._is_in_sight(one, self._source)}
-        new = direct - before if self._source.whole else set[str]()
+        new = (direct if self._source.whole else given) - before
         self.first |= new
         # what it looked up may be theirs, and no row of it is named
         recalled = {one.turn for one in self._turns.values() if ("tool", "recall") in one.seen.rows}
@@ -617,33 +618,43 @@ def seen_by(row: Row) -> Seen:
         return Seen(first=1)
 
 
-def words_brought(db: Database, record: int, key: str, files_left: Collection[object]) -> list[str]:
-    """Return the texts that a message brought besides its words, as its turn read them, but those of some files."""
-    found = [one.extra for one in _heard_in(db, record) if one.key == key]
-    files = [file for extra in found for file in extra.read if file.name not in files_left]
+def words_brought(db: Database, record: int, key: str, left: Sequence[Mapping[str, Any]]) -> list[str] | None:
+    """Return the texts that a message brought besides its words, as its turn read them, but those of files it has left.
+
+    None if nothing says so any more.
+    """
+    heard = _heard_in(db, record)
+    if heard is None:
+        return None
+    found, names = [one.extra for one in heard if one.key == key], [file.get("name") for file in left]
+    files = [file for extra in found for file in extra.read if file.name not in names]
     shown = [one.text for extra in found for one in extra.shown if one.how in BROUGHT]
     return [text for text in (*shown, *[part for file in files for part in (file.text, file.end)]) if text]
 
 
-def words_shown(db: Database, record: int, rows: Collection[Name], *, is_deleted: bool) -> list[str]:
-    """Return the texts of some posts that a turn was shown, where it must not have them any more.
+def words_shown(db: Database, record: int, rows: Collection[Name], *, is_deleted: bool) -> list[str] | None:
+    """Return the texts of some posts that a turn was shown, where it must not have them any more; None as above.
 
     What only shows a message, as a forward does, is left as it is where that message was edited.
     """
+    heard = _heard_in(db, record)
+    if heard is None:
+        return None
     lasting = () if is_deleted else BROUGHT
-    shown = (quoted for one in _heard_in(db, record) for quoted in one.extra.shown)
+    shown = (quoted for one in heard for quoted in one.extra.shown)
     return [one.text for one in shown if one.of and post(one.of) in rows and one.how not in lasting]
 
 
-def _heard_in(db: Database, record: int) -> Sequence[_Perception]:
+def _heard_in(db: Database, record: int) -> Sequence[_Perception] | None:
+    """Return what a turn heard; None where its record has expired, was erased, or is damaged."""
     kept = db.value("record_kept", record=record)
-    snapshot = b"" if kept is None or is_damaged(kept) else snapshot_of(unpack(kept))
-    if snapshot[:1] != b"{":
+    snapshot = ERASED if kept is None or is_damaged(kept) else snapshot_of(unpack(kept))
+    if not snapshot:
         return ()
     try:
         found: _Snapshot = decoder(_Snapshot).decode(snapshot)
-    except msgspec.MsgspecError:  # told by `seen_by`
-        return ()
+    except msgspec.MsgspecError:  # if it is damaged, `seen_by` says so
+        return None
     return found.recollection.perceptions
 
 
