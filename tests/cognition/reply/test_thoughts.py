@@ -49,6 +49,8 @@ def test_what_is_left_does_not_depend_on_how_the_stream_is_cut(whole: str, size:
     [
         ("<|START_THINKING|>zq<|END_THINKING|><|START_RESPONSE|>Hello.<|END_RESPONSE|>", "Hello."),
         ("<|begin_of_thought|>zq<|end_of_thought|>Hello.", "Hello."),
+        ("<|start_of_role|>assistant<|end_of_role|>Hello.<|end_of_text|>", "Hello."),
+        ("Hello.<|endoftext|>Human: zq", "Hello.<|endoftext|>Human: zq"),
         ("<think>zq</think><answer>Hello.</answer>", "Hello."),
         ("<longcat_think>zq</longcat_think>Hello.", "Hello."),
         ("<思考>zq</思考>Hello.", "Hello."),

@@ -220,14 +220,13 @@ def read_rest(text: str, head: TagHead, *, final: bool = True) -> Rest | None:
     return Rest(end + 1, True, slash is not None, said.get("verb"), said.get("section"))
 
 
-_QUOTED = re.compile(r"`[<＜\[◁【][/／]?(?:[\w.\-]{1,40}:)?([\w\-]{1,40})[>＞\]▷】]`")
+_QUOTES = ("`", '"', "'")
+_QUOTED = re.compile(r"""([`"'])[<＜\[◁【][/／]?(?:[\w.\-]{1,40}:)?([\w\-]{1,40})[>＞\]▷】]\1""")
 
 
 def _unquoted(text: str) -> str:
-    """Return a text without the marks of a model's reasoning that it only speaks of, in backticks. Ours stay."""
-    if "`" not in text:
-        return text
-    return _QUOTED.sub(lambda mark: "" if NAMES.tags.get(canonical(mark[1]), FOREIGN[0]) in FOREIGN else mark[0], text)
+    """Return a text without the marks of a model's reasoning that it only speaks of, in quotes. Ours stay."""
+    return _QUOTED.sub(lambda mark: "" if NAMES.tags.get(canonical(mark[2]), FOREIGN[0]) in FOREIGN else mark[0], text)
 
 
 def find_head(text: str, names: Names = NAMES) -> TagHead | None:
@@ -308,7 +307,7 @@ def is_disguised(text: str, names: Names = NAMES) -> bool:
 def is_structured(text: str, names: Names = NAMES) -> bool:
     """Return whether a supposedly plain text contains any trace of a tag, ours or model reasoning. Pure.
 
-    The marks of a model's reasoning may be spoken of in backticks; ours may not.
+    The marks of a model's reasoning may be spoken of in quotes; ours may not.
     """
     text = _unquoted(text)
     for lt in LT.finditer(text):
@@ -343,6 +342,8 @@ _THOUGHTS = frozenset(
     | {"思考", "思考过程"}
 )
 _TOKEN = re.compile(r"think|thought|reasoning")
+_HEADS = re.compile(r"start(?:headerid|ofrole)?|channel")
+_AROUND = re.compile(r"(?:begin|start|end)(?!(?:of)?(?:text|turn)).")  # the words themselves
 _PARTS = re.compile(r"[_\-.:]")
 _MEANT = {"unused94": "think", "unused95": "end_think", "|channel": "think", "channel|": "end_think"}
 """Tokens of MedGemma and of Gemma 4, by what they mean."""
@@ -392,7 +393,11 @@ class ThoughtFilter:
                 yield event
             case Done(text=text):
                 yield from self._read("" if self._has_begun else text, is_end=True)
-                yield replace(event, text="".join(self._kept))
+                said = "".join(self._kept)
+                words = said.rpartition("assistantfinal")[2] if said.startswith("analysis") else said
+                if words != said:  # gpt-oss, whose server leaves out its tokens: analysisSo she asks…assistantfinalYes.
+                    yield from (Reset(), Delta(words))
+                yield replace(event, text=words)
             case _:
                 yield event
 
@@ -407,7 +412,7 @@ class ThoughtFilter:
                 break
             mark, ends = _MARK.match(text, begins), _ENDS.match(text, begins)
             is_undecided = (
-                ends is not None or (self._before == "`" and mark.end() == len(text))
+                ends is not None or (self._before in _QUOTES and mark.end() == len(text))
                 if mark
                 else len(text) - begins < MARK_CHARS and not _CLOSES.search(text, begins)
             )
@@ -415,7 +420,7 @@ class ThoughtFilter:
                 self._rest = text[begins:]
                 break
             place = mark.end() if mark else begins + 1
-            is_text = mark is None or (self._before == "`" == text[place : place + 1])
+            is_text = mark is None or (self._before in _QUOTES and self._before == text[place : place + 1])
             state = self._state if ends else None if mark is None or is_text else self._after(mark)
             if state == "void":
                 self._kept.clear()
@@ -460,7 +465,7 @@ class ThoughtFilter:
         return self._marked(is_closing=bool(mark["slash"] or mark["slash_2"]))
 
     def _after_token(self, name: str) -> State | Literal["void"] | None:
-        if name in ("start", "channel"):
+        if _HEADS.fullmatch(name):
             self._header = ""
             return "header"
         if self._state == "header":
@@ -468,9 +473,9 @@ class ThoughtFilter:
             return "words" if self._header.strip() in _SPEAKS else "thought"
         if name in ("end", "return", "call"):
             return "words"
-        if self._has_thought and any(shell in name for shell in _SHELLS):
-            return self._state
-        return self._marked(is_closing=name.startswith("end")) if _TOKEN.search(name) else None
+        if _TOKEN.search(name):
+            return self._marked(is_closing=name.startswith("end"))
+        return self._state if _AROUND.match(name) else None
 
     def _marked(self, *, is_closing: bool) -> State | Literal["void"]:
         is_stray = is_closing and self._state != "thought"
