@@ -274,11 +274,7 @@ def _said(turn: TurnState, line: str, verb: str) -> Intent:
 
 
 async def _thought(turn: TurnState) -> Intent:
-    """Run the hops, again where a smaller prompt may help.
-
-    While the prompt is too long, with half the history each time, then with a quarter of the message; and without
-    images if the model refuses them.
-    """
+    """Run the hops; again without pictures, with half the history each time, then less of the message, if refused."""
     surface, known = turn.surface, turn.recollection
     stage = turn.mind.stage(known.perception)
     if stage is Stage.REFUSING:
@@ -328,18 +324,17 @@ async def _look(turn: TurnState) -> None:
 def _is_made_easier(turn: TurnState, error: TooLong | BadRequest) -> bool:
     """Reset the turn with a shorter prompt, or without images. Returns False if that cannot be."""
     settings, files, known = turn.settings, turn.surface.files, turn.recollection
-    if isinstance(error, TooLong):
-        shown = [past for past in known.past if past.number >= turn.plan.history_from]
-        sent = sum(rendered(past, settings.profile).tokens for past in shown)
-        if sent > 1:  # no budget is less than 1
-            turn.restart(replace(settings, budget_tokens=sent - 1, window=0))
-            return True
-        chars = min(settings.message_chars, max(lengths(known.perceptions))) // 4
-        turn.restart(replace(settings, message_chars=chars))
-        return chars >= LEAST_CHARS
-    if not turn.images or files is None:
-        return False
-    log.warning("a model refuses pictures", extra={"turn": turn.turn, "error": error.message})
-    turn.recollection, turn.images = replace(known, perceptions=files.without_pictures(known.perceptions)), ()
-    turn.restart(settings)
-    return True
+    if isinstance(error, BadRequest) and turn.images and files:
+        log.warning("a model refuses pictures", extra={"turn": turn.turn, "error": error.message})
+        turn.recollection, turn.images = replace(known, perceptions=files.without_pictures(known.perceptions)), ()
+        turn.restart(settings)
+        return True
+    shown = [past for past in known.past if past.number >= turn.plan.history_from]
+    sent = sum(rendered(past, settings.profile).tokens for past in shown)
+    # Not every server says in words that we know what is too long: what it refuses without a reason is halved once.
+    if sent > 1 and (isinstance(error, TooLong) or (settings.window and not error.fix)):  # no budget is less than 1
+        turn.restart(replace(settings, budget_tokens=sent - 1, window=0))
+        return True
+    chars = min(settings.message_chars, max(lengths(known.perceptions))) // 4
+    turn.restart(replace(settings, message_chars=chars))
+    return isinstance(error, TooLong) and chars >= LEAST_CHARS
