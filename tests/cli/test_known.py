@@ -15,7 +15,7 @@ from driven import Machine
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
     """Return a machine without a model, whose account is that of a container."""
-    return Machine(tmp_path, env={"LOGNAME": "root"})
+    return Machine(tmp_path, env={"LOGNAME": "root", "TZ": "Etc/UTC"})
 
 
 def test_every_way_shows_one_document(machine: Machine) -> None:
@@ -30,7 +30,7 @@ def test_every_way_shows_one_document(machine: Machine) -> None:
     asked = machine.ok("users", "show", "Annabel", "--json").json
 
     assert documents[0] == documents[1] == documents[2]
-    for line in ("- called Annabel (f1)", "- Is vegan (f2)", "water the fern"):
+    for line in ("- called Annabel (f1)", "- Is vegan (f2)", "Planned (UTC):", "water the fern"):
         assert any(line in one for one in documents[0]), line
         assert line in said
     assert {(one["kind"], one["text"]) for one in asked["facts"]} == {("name", "Annabel"), ("constraint", "Is vegan")}

@@ -60,7 +60,7 @@ def zone_of(name: str) -> tzinfo:
         from tzlocal import get_localzone  # noqa: PLC0415 - APScheduler's own; only where no zone is set
 
         try:
-            return get_localzone()  # with its rules, not only today's offset
+            return UTC if str(zone := get_localzone()) == "Etc/UTC" else zone  # with all its rules
         except (ValueError, LookupError):  # an unknown zone raises LookupError
             return UTC
     try:
