@@ -21,6 +21,7 @@ T = TypeVar("T")
 
 LINE_BYTES = 4 * 1_048_576
 """The longest line that is read of a child or a stream."""
+ENDLESS = "it wrote more than 4 MB in one piece"
 PATIENCE_S = 5.0
 """How long a child may take to end by itself."""
 STDERR_CHARS = 2_000
@@ -163,7 +164,7 @@ class Child:
             try:
                 line = await self._process.stdout.readline()
             except ValueError as error:
-                raise Cut("a process wrote a line without end") from error
+                raise Cut(ENDLESS) from error
             if not line:
                 return
             if not line.lstrip().startswith(b"{"):
@@ -171,7 +172,7 @@ class Child:
             try:
                 message = json.loads(line)
             except (ValueError, RecursionError) as error:
-                raise Cut("a process wrote half a line") from error
+                raise Cut("it wrote half a line") from error
             yield message
 
     def kill(self) -> None:

@@ -99,13 +99,19 @@ async def test_the_class_decides_what_a_missing_answer_means(
 
 async def test_a_result_is_cut_and_has_no_secrets_before_it_is_kept(home: Home) -> None:
     """The row holds what the model is shown, and a re-run of the turn shows the same bytes."""
-    key = "xoxb-1234567890-abcdef"
+    key, starts = "xoxb-1234567890-abcdef", [0]
+
+    async def ready() -> None:
+        """Start, once, for longer than a call may take."""
+        while starts:
+            await asyncio.sleep(starts.pop())
 
     async def run(_: JSON, __: ToolCall) -> str:
         """Tell a key at length."""
+        await ready()
         return f"key {key} and " + "long " * 9000
 
-    tool = made(run)
+    tool = replace(made(run), timeout_s=1e-9, ready=ready)
     async with hands(home, tool) as (doing, _, soul):
         call = use(tool)
         done = await doing.do(call, tool)

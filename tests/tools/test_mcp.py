@@ -23,7 +23,6 @@ from claudius.errors import ToolError, ToolFailed, ToolLost, ToolRefused
 from claudius.memory.calls import Pin
 from claudius.tool import Tool, ToolCall, ToolClass
 from claudius.tools.mcp import FAILURES, McpHands, Servers
-from claudius.tools.mcp_worker import McpConnection, McpConnections
 from claudius.tools.pins import Definition
 from lab.mcp_server import TOOLS, offered
 
@@ -32,6 +31,7 @@ NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 CALL = ToolCall(
     id="T1/0", turn="T1", conversation="c", audience="a", person="p", tool="lab.echo", cls=ToolClass.LOOK, args={}
 )
+SESSIONS = web.AppKey("sessions", list[str])
 
 
 def _spec(manner: str, directory: Path, **env: str) -> dict[str, Any]:
@@ -65,11 +65,11 @@ async def test_a_server_that_misbehaves_costs_its_own_call_alone(hands: McpHands
         "thousand": "64 tools | 1003 tools on one page | 65 tools, of which 64 count | 2: hi",
         "endless": "10 tools | more than 8 pages | 2: hi",
         "deep": "3 tools | deep: its schema is nested too deep | 2: hi",
-        "one_bad": "3 tools | bad: its schema is no object | a tool without a usable name | a tool without a usable name"
+        "one_bad": "3 tools | bad: its schema is no object | 7: no usable name | None: no usable name"
         " | bad0: its schema is malformed | bad1: its schema is malformed | echo: a second one of this name | 2: hi",
         "dies": "ToolLost: no answer: it ended",
-        "long": "ToolLost: no answer: a process wrote a line without end",
-        "broken": "ToolLost: no answer: a process wrote half a line",
+        "long": "ToolLost: no answer: it wrote more than 4 MB in one piece",
+        "broken": "ToolLost: no answer: it wrote half a line",
         "shapeless": "ToolTimedOut: no answer: it cannot be read (ValidationError)",
         "floods": "3 tools | 2: hi",
         "asks": "3 tools | 2: hi",
@@ -95,61 +95,74 @@ async def test_what_a_server_asks_is_not_held_without_a_bound(hands: McpHands, t
 
 
 async def _answer(request: web.Request) -> web.Response:
-    """Answer as a server over HTTP: its tool gives as many characters as its argument says."""
+    """Answer as a server over HTTP: its tool gives as many characters as its argument says, or a status and an error."""
     if request.method != "POST" or "id" not in (asked := await request.json()):
         return web.Response(status=405 if request.method != "POST" else 202)
-    about = {"capabilities": {"tools": {}}, "serverInfo": {"name": "far", "version": "1"}}
+    known, about = request.app[SESSIONS], {"capabilities": {"tools": {}}, "serverInfo": {"name": "far", "version": "1"}}
+    if asked["method"] == "initialize":
+        known.append(f"s{len(known)}")
+    elif request.headers.get("Mcp-Session-Id", "") != known[-1]:
+        return web.Response(status=404)
+    size, _, told = asked.get("params", {}).get("arguments", {}).get("text", "0").partition(" ")
+    said: dict[str, Any] = {"jsonrpc": "2.0", "id": asked["id"]}
+    if told:
+        known.append("another")  # whoever asks next has to begin anew
+        said |= {"error": {"code": -32602, "message": told}}
+        return web.json_response(said if told != "none" else [], status=int(size))
     results = {
         "initialize": lambda: {"protocolVersion": asked["params"]["protocolVersion"], **about},
         "tools/list": lambda: {"tools": TOOLS},
-        "tools/call": lambda: {"content": [{"type": "text", "text": "x" * int(asked["params"]["arguments"]["text"])}]},
+        "tools/call": lambda: {"content": [{"type": "text", "text": "x" * int(size)}]},
     }
-    return web.json_response({"jsonrpc": "2.0", "id": asked["id"], "result": results[asked["method"]]()})
+    said |= {"result": results[asked["method"]]()}
+    return web.json_response(said, headers={"Mcp-Session-Id": known[-1]})
 
 
-async def test_an_answer_over_http_is_capped_like_a_line(hands: McpHands) -> None:
-    """A megabyte is taken, nine are not: the call has no answer, and the server is asked again by the next one."""
+async def test_what_a_server_over_http_answers_costs_one_call(tmp_path: Path) -> None:
+    """A megabyte is taken, nine are not; a status says what was not done; one that forgot the session is greeted anew."""
     app = web.Application()
+    app[SESSIONS] = ["none"]
     app.router.add_route("*", "/mcp", _answer)
+    expected = {
+        "1000000": "100000",
+        "9000000": "ToolLost: no answer: it wrote more than 4 MB in one piece",
+        "429 none": "ToolFailed: cannot be used: it answered with HTTP 429",
+        "401 none": "ToolFailed: cannot be used: it answered with HTTP 401: it wants a token (--env)",
+        "400 too short": "ToolFailed: it says that it failed (too short)",
+        "502 none": "ToolTimedOut: no answer: it answered with HTTP 502",
+    }
     async with TestServer(app) as far:
+        owner = Owner(tmp_path, far=ToolServerSettings(url=str(far.make_url("/mcp")), tools={"echo": ToolClass.READ}))
+        owner.agree("far")
         said = {}
-        for size in (1_000_000, 9_000_000, 2):
+        for text in [one for wrong in expected for one in (wrong, "2")]:
+            owner.now += timedelta(hours=1)
             try:
-                await hands.list("far", {"url": str(far.make_url("/mcp"))})
-                said[size] = len(await hands.call("far", "echo", {"text": str(size)}))
+                said[text] = str(len(await owner.tool("far.echo").run({"text": text}, CALL)))
             except ToolError as error:
-                said[size] = str(error)
-        await hands.close()
+                said[text] = f"{type(error).__name__}: {error.detail}" + f" ({error.said.words()})" * bool(error.said)
+                await _until(lambda error=error: not isinstance(error, ToolLost) or bool(owner.offs()["far.echo"]))
+            assert said.get("2", "2") == "2", said
+        await owner.servers.close()
 
-    assert said == {1_000_000: 100_000, 9_000_000: "far.echo: no answer: it wrote a line without end", 2: 2}
-
-
-def test_a_server_that_is_to_end_gets_no_more_jobs() -> None:
-    """The next one starts it anew, also before its task has come to its end."""
-    hands = McpConnections()
-    hands._servers["far"] = server = McpConnection("far", {}, hands)
-
-    server.end("it wrote a line without end")
-
-    assert server not in hands
+    assert said == {**expected, "2": "2"}
 
 
-async def test_a_call_that_is_cancelled_is_told_to_its_server_which_is_not_used_again(
-    hands: McpHands, tmp_path: Path
-) -> None:
-    """The server hears of it, is killed, and starts anew with the next call."""
-    spec, file = _spec("hangs", tmp_path), tmp_path / "hangs"
-    await hands.list("hangs", spec)
-    call = asyncio.create_task(hands.call("hangs", "echo", {"text": "hi"}))
-    await _until(lambda: "echo" in file.read_text("utf-8"))
+async def test_a_call_that_is_cancelled_is_told_to_its_server_which_is_not_used_again(tmp_path: Path) -> None:
+    """The server hears of it, is killed, and starts anew with the next call, however soon that comes."""
+    owner, file = Owner(tmp_path, lab=_server("hangs", tmp_path)), tmp_path / "hangs"
+    owner.agree("lab")
+    file.touch()
+    for count in (1, 2):
+        call = asyncio.create_task(owner.tool("lab.echo").run({"text": "hi"}, CALL))
+        await _until(lambda call=call, count=count: call.done() or file.read_text("utf-8").count("echo") == count)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        await _until(lambda count=count: file.read_text("utf-8").count("notifications/cancelled") == count)
 
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
-
-    await _until(lambda: "notifications/cancelled" in file.read_text("utf-8"))
-    await hands.list("hangs", spec)
     assert file.read_text("utf-8").split().count("start") == 2
+    await owner.servers.close()
 
 
 async def test_what_kills_the_hands_kills_every_server(hands: McpHands, tmp_path: Path) -> None:
@@ -230,18 +243,12 @@ class Owner:
         """Pin these tools of a server, and none else."""
         self.pins = [
             Pin(
-                server=name,
-                tool=one.name,
-                sha256=one.sha256,
-                description=one.description,
-                schema=one.schema,
-                cls=one.proposed,
-                pinned_by="p",
-                pinned_at=NOW,
+                server=name, tool=one.name, sha256=one.sha256, description=one.description, schema=one.schema,
+                cls=one.proposed, pinned_by="p", pinned_at=NOW,
             )
             for raw in tools
             for one in [Definition(name=raw["name"], description=raw["description"], schema=raw["inputSchema"])]
-        ]
+        ]  # fmt: skip
 
     def tool(self, name: str) -> Tool:
         """Return a tool as it is offered now."""
@@ -265,13 +272,8 @@ async def test_what_is_offered_is_what_was_agreed_to_and_classed(tmp_path: Path)
     echo, send = owner.servers.tools()
 
     assert not (tmp_path / "good").exists()
-    assert (echo.name, echo.purpose, echo.cls, echo.is_mine, echo.where) == (
-        "lab.echo",
-        "Say it again.",
-        ToolClass.READ,
-        True,
-        ("owner",),
-    )
+    shown = (echo.name, echo.purpose, echo.cls, echo.is_mine, echo.where)
+    assert shown == ("lab.echo", "Say it again.", ToolClass.READ, True, ("owner",))
     assert send.schema["properties"].keys() == {"text"}
     assert owner.servers.tools()[0] is echo
     assert await send.run({"text": "hi", "key": "T1/0"}, CALL) == "hi"
@@ -331,15 +333,6 @@ async def test_a_server_that_fails_is_tried_later_and_later_and_then_is_down(tmp
     await fail()
     owner.servers.again()
     assert owner.offs()["lab.echo"] == ""
-    await owner.servers.close()
-
-
-async def test_a_server_without_its_secret_is_not_started(tmp_path: Path) -> None:
-    """The line names what is missing in .env."""
-    owner = Owner(tmp_path, lab=_server("good", tmp_path, env=("OTHER",)))
-    owner.agree("lab")
-    with pytest.raises(ToolFailed, match=r"needs OTHER in \.env"):
-        await owner.tool("lab.echo").run({"text": "hi"}, CALL)
     await owner.servers.close()
 
 

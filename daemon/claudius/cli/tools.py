@@ -174,7 +174,7 @@ def _given(allow: Sequence[str], listed: Listed) -> dict[str, ToolClass]:
     for one in allow:
         tool, _, cls = one.partition("=")
         if tool not in known:
-            raise UsageProblem(f"the server has no tool {tool!r}: it has {safe(', '.join(known))}")
+            raise UsageProblem(f"the server has no tool {tool!r}: it has {safe(', '.join(known)) or 'none'}")
         if cls not in CLASSES:
             raise UsageProblem(f"{one!r} names no class: {', '.join(CLASSES)}")
         found[tool] = ToolClass(cls)

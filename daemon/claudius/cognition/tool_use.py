@@ -51,6 +51,8 @@ BAD_ARGS, REPEATED, REFUSED = "bad_args", "repeated", "refused"
 WRITTEN_CHARS = 2000
 """The most that is kept of a request that cannot be read."""
 A_DAY = timedelta(days=1)
+MOST_CHOICES = 24
+"""So many values that an argument may have are named where it has another."""
 WAITING = 3
 """The most questions that wait in one conversation."""
 _TYPES: Mapping[str, tuple[type, ...]] = {
@@ -96,7 +98,9 @@ def _mistyped(value: Any, schema: Any) -> str:
     if kinds and object not in kinds and type(value) not in kinds:
         return f"is no {' or '.join(names)}"
     choices = schema.get("enum")
-    return f"is none of {', '.join(map(str, choices))}" if isinstance(choices, list) and value not in choices else ""
+    if not isinstance(choices, list) or value in choices:
+        return ""
+    return f"is none of {', '.join(map(str, choices[:MOST_CHOICES]))}" + ", …" * (len(choices) > MOST_CHOICES)
 
 
 def hands_of(turn: TurnState) -> Hands | None:
@@ -283,19 +287,10 @@ def _before(known: Recollection) -> int:
 def _made(turn: TurnState, tool: Tool, args: JSON) -> ToolCall:
     known = turn.recollection
     return ToolCall(
-        id="",
-        turn=turn.turn,
-        conversation=known.conversation,
-        audience=known.audience,
-        person=person_behind(known) or known.perception.person,
-        tool=tool.name,
-        cls=tool.cls,
-        args=args,
-        pin=tool.pin,
-        asked_at=known.now,
-        is_owner=known.perception.is_owner,
-        third=is_third(tool),
-    )
+        id="", turn=turn.turn, conversation=known.conversation, audience=known.audience,
+        person=person_behind(known) or known.perception.person, is_owner=known.perception.is_owner,
+        tool=tool.name, cls=tool.cls, args=args, pin=tool.pin, asked_at=known.now, third=is_third(tool),
+    )  # fmt: skip
 
 
 async def _decided(turn: TurnState, hands: Hands, tool: Tool, call: ToolCall) -> Decision | ToolStep:

@@ -22,8 +22,8 @@ from claudius.memory.calls import Pin
 from claudius.reports.network_checks import Check
 from claudius.reports.opened import edit, noted, records
 from claudius.reports.session import ask, wake_and_ask
-from claudius.tool import JSON, Tool, ToolCall, ToolClass
-from claudius.tools.mcp import Listed, McpHands, spec, tool_of
+from claudius.tool import JSON, Tool, ToolClass
+from claudius.tools.mcp import Listed, McpHands, spec
 from claudius.tools.pins import SERVER, Definition, differences
 
 PRIVATE = {"owner", "private"}
@@ -134,28 +134,24 @@ def offered(home: Home) -> list[dict[str, Any]]:
     loaded = load(home, os.environ)
     said = asyncio.run(ask(home, "tools")) or {}
     off: Mapping[str, str] = said.get("off", {})
-    return [
-        {
-            "tool": one.name,
-            "class": one.cls.value,
-            "from": one.source,
-            "where": list(one.where),
-            "pinned": bool(one.pin),
-            "up": not off.get(one.name, ""),
-            "off": off.get(one.name, ""),
-            "purpose": one.purpose,
-        }
-        for one in all_tools(home, loaded)
-    ]
+    rows = []
+    for one in all_tools(home, loaded):
+        why = off.get(one.name, "")
+        row = {"tool": one.name, "class": one.cls.value, "from": one.source, "where": list(one.where)}
+        rows.append(row | {"pinned": bool(one.pin), "up": not why, "off": why, "purpose": one.purpose})
+    return rows
 
 
-def all_tools(home: Home, loaded: Loaded) -> Sequence[Tool]:
-    """Return every tool as the settings and the pins make them; nothing of them is run. Raises: BadConfiguration."""
+def all_tools(home: Home, loaded: Loaded, name: str = "", new: Sequence[Pin] = ()) -> Sequence[Tool]:
+    """Return every tool as the settings and the pins make them, of server `name` by its `new` pins; none is run.
+
+    Raises: BadConfiguration.
+    """
     from claudius.compose import TOOLS
     from claudius.tools.offered import OfferedTools, built_in
 
     with records(home) as kept:
-        pins = kept.pins()
+        pins = [*[pin for pin in kept.pins() if pin.server != name], *new]
     others = OfferedTools(home, lambda: loaded, lambda: pins, lambda: datetime.now(UTC), TOOLS)
     return sorted(built_in(TOOLS.values(), None, lambda: loaded.config, others)(), key=lambda one: one.name)
 
@@ -173,11 +169,14 @@ def begin(home: Home, name: str, server: ToolServerSettings, *, again: bool) -> 
         raise UsageProblem("give its command after --, or --url")
     if server.url and len(server.env) > 1:
         raise UsageProblem("with --url, --env names the one variable that holds its bearer token")
-    tools = replace(loaded.config.tools, servers={**loaded.config.tools.servers, name: server})
-    names = [*loaded.secrets, *server.env]
     given = read_env_file(home.env_file)
-    secrets = {one: loaded.secrets.get(one) or Secret(given.get(one, "")) for one in names}
-    return Loaded(replace(loaded.config, tools=tools), loaded.sources, secrets)
+    secrets = {one: loaded.secrets.get(one) or Secret(given.get(one, "")) for one in (*loaded.secrets, *server.env)}
+    return Loaded(_with(loaded, name, server).config, loaded.sources, secrets)
+
+
+def _with(loaded: Loaded, name: str, server: ToolServerSettings) -> Loaded:
+    tools = replace(loaded.config.tools, servers={**loaded.config.tools.servers, name: server})
+    return Loaded(replace(loaded.config, tools=tools), loaded.sources, loaded.secrets)
 
 
 def agree(
@@ -189,27 +188,19 @@ def agree(
     """
     from claudius.adapters.terminal import own_person
 
-    loaded = load(home, os.environ)
-    others = [one for one in all_tools(home, loaded) if not one.name.startswith(f"{name}.")]
-    if len(others) + len(classes) > MOST_OFFERED:
-        raise UsageProblem(f"{len(classes)} more tools are too many: {len(others)} of {MOST_OFFERED} are taken")
-    now, who = datetime.now(UTC), own_person()
+    loaded, now, who = load(home, os.environ), datetime.now(UTC), own_person()
     pins = [
         Pin(
-            server=name,
-            tool=one.name,
-            sha256=one.sha256,
-            description=one.description,
-            schema=one.schema,
-            cls=classes.get(one.name, one.proposed),
-            pinned_by=who,
-            pinned_at=now,
+            server=name, tool=one.name, sha256=one.sha256, description=one.description, schema=one.schema,
+            cls=classes.get(one.name, one.proposed), pinned_by=who, pinned_at=now,
         )
         for one in found
-    ]
+    ]  # fmt: skip
     server = replace(server, tools={tool: cls.value for tool, cls in classes.items()})
-    own = [tool_of(pin, server, _never) for pin in pins if pin.tool in classes]
-    tokens, most = sum(len(tool_line(one)) for one in [*others, *own]) // 4, loaded.config.tools.prompt_tokens
+    every = all_tools(home, _with(loaded, name, server), name, pins)
+    if len(every) > MOST_OFFERED:
+        raise UsageProblem(f"{len(classes)} more tools are too many: {len(every)} in all, of at most {MOST_OFFERED}")
+    tokens, most = sum(map(len, map(tool_line, every))) // 4, loaded.config.tools.prompt_tokens
     if tokens > most:
         raise UsageProblem(f"the list of all tools would take {tokens} tokens of each prompt: {most} are the most")
     noted(home, "tool_add", name)
@@ -219,10 +210,6 @@ def agree(
     write_table(home, f"tools.servers.{name}", {key: one for key, one in values.items() if one != default[key]})
     asyncio.run(ask(home, "tools", again="yes"))
     return [{"tool": f"{name}.{pin.tool}", "class": pin.cls.value if pin.tool in classes else None} for pin in pins]
-
-
-async def _never(_: JSON, __: ToolCall) -> str:
-    raise NotImplementedError
 
 
 def remove(home: Home, name: str) -> None:

@@ -170,6 +170,9 @@ class ToolRunner:
         config = self._mind.config().tools
         args = {**call.args, tool.key_arg: call.id} if tool.key_arg else call.args
         try:
+            if tool.ready:
+                async with asyncio.timeout(config.call_seconds):
+                    await tool.ready()
             async with asyncio.timeout(tool.timeout_s or config.call_seconds):
                 text = str(await tool.run(args, call))
         except asyncio.CancelledError:

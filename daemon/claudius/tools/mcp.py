@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, convert, field
-from msgspec.structs import replace
 
 from claudius.children import INHERITED, Child
 from claudius.config.load import Loaded
@@ -30,7 +29,7 @@ from claudius.errors import Crashed, Cut, ToolFailed, ToolLost, ToolRefused, Too
 from claudius.foreign import Foreign
 from claudius.home import DIRECTORY_MODE
 from claudius.memory.calls import Pin
-from claudius.tool import JSON, Runner, Tool, ToolCall, ToolClass
+from claudius.tool import JSON, Tool, ToolCall, ToolClass
 from claudius.tools.pins import Definition, closed, differences, purpose
 
 STUCK_S = 5.0
@@ -38,6 +37,10 @@ STUCK_S = 5.0
 FAILURES, WITHIN = 5, timedelta(minutes=10)
 LONGEST_WAIT = timedelta(minutes=5)
 DOWN = timedelta(days=1)
+
+
+class _Closed(ToolFailed):
+    """Nothing was sent, because the server is not open any more."""
 
 
 class Listed(Struct, frozen=True):
@@ -82,7 +85,7 @@ class McpHands:
             return str(said["text"])
         if said["sent"]:
             raise (ToolTimedOut if said.get("alive") else ToolLost)(f"{server}.{tool}", f"no answer: {said['error']}")
-        raise ToolFailed(server, f"cannot be used: {said['error']}")
+        raise (ToolFailed if said.get("alive") else _Closed)(server, f"cannot be used: {said['error']}")
 
     async def close(self) -> None:
         """Kill the child and every server."""
@@ -158,11 +161,11 @@ class McpHands:
         if "id" in line:
             if (future := self._asked.get(line["id"])) and not future.done():
                 future.set_result(line)
-        elif "pid" in line:
+        elif "pid" in line and "closed" not in line:
             self._groups[line["server"]] = line["pid"]
         else:
-            if "closed" in line:
-                self._groups.pop(line["server"], None)
+            if self._groups.get(line["server"]) == line.get("pid", 0):  # else it runs anew
+                del self._groups[line["server"]]
             self._changed(line["server"], line.get("closed", ""))
 
 
@@ -195,25 +198,6 @@ class _State(Struct):
         if self.down_until and now < self.down_until:
             return f"its server is down: {self.why}"
         return f"its server failed a moment ago: {self.why}" if self.again_at and now < self.again_at else ""
-
-
-def tool_of(pin: Pin, server: ToolServerSettings, run: Runner, off: str = "") -> Tool:
-    """Return a tool of a server as it is offered, which its settings give a class. Pure."""
-    has_key = bool(server.key_arg) and server.key_arg in pin.schema.get("properties", {})
-    return Tool(
-        name=f"{pin.server}.{pin.tool}",
-        purpose=purpose(pin.description),
-        cls=ToolClass(server.tools[pin.tool]),
-        schema=closed(pin.schema, server.key_arg),
-        run=run,
-        source="server",
-        where=server.where,
-        pin=pin.sha256,
-        is_mine=pin.tool in server.mine,
-        key_arg=server.key_arg if has_key else "",
-        timeout_s=server.timeout_s,
-        off=off,
-    )
 
 
 class Servers:
@@ -272,10 +256,23 @@ class Servers:
     def _tool(self, pin: Pin, server: ToolServerSettings, rest: str) -> Tool:
         state = self._states.get(pin.server)
         differs = state.differs.get(pin.tool, "") if state else ""
-        off = f"its definition {_HOW[differs]}" if differs else rest
-        return replace(tool_of(pin, server, partial(self._run, pin), off), ready=partial(self._ready, pin.server))
+        return Tool(
+            name=f"{pin.server}.{pin.tool}", purpose=purpose(pin.description), cls=ToolClass(server.tools[pin.tool]),
+            schema=closed(pin.schema, server.key_arg), run=partial(self._run, pin),
+            ready=partial(self._ready, pin.server), source="server", where=server.where, pin=pin.sha256,
+            is_mine=pin.tool in server.mine,
+            key_arg=server.key_arg if server.key_arg in pin.schema.get("properties", {}) else "",
+            timeout_s=server.timeout_s, off=f"its definition {_HOW[differs]}" if differs else rest,
+        )  # fmt: skip
 
     async def _run(self, pin: Pin, args: JSON, _: ToolCall) -> str:
+        try:
+            return await self._called(pin, args)
+        except _Closed:
+            self._noticed(pin.server, "")
+            return await self._called(pin, args)
+
+    async def _called(self, pin: Pin, args: JSON) -> str:
         await self._ready(pin.server)
         if how := self._states[pin.server].differs.get(pin.tool):
             raise ToolRefused(f"{pin.server}.{pin.tool}", f"its definition {_HOW[how]}")

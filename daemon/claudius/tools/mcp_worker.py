@@ -16,6 +16,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ from mcp_types import (
     jsonrpc_message_adapter,
 )
 
-from claudius.children import LINE_BYTES, Child, bounding
+from claudius.children import ENDLESS, LINE_BYTES, Child, bounding
 from claudius.errors import ClaudiusError, Crashed, Cut
 from claudius.tools.pins import MOST_PAGES, MOST_TOOLS, flaw
 
@@ -53,6 +54,7 @@ MEMORY_BYTES = 600_000_000
 """What this process and its servers may take together, but for what they share; the largest is killed at more."""
 LOOK_S = 0.5
 COMPLAINT_CHARS = 200
+_ANSWERS = ("application/json", "text/event-stream")
 
 Streams = tuple[Any, Any]
 
@@ -66,6 +68,8 @@ class McpConnection:
         self.calls: dict[int, anyio.CancelScope] = {}
         self.why = ""
         """Why it ended, in words of ours; empty = it may be opened again as it is."""
+        self.status = 0
+        """How it last answered over HTTP, where that was no answer; 0 = it was one."""
         self._tools: dict[str, dict[str, Any]] = {}
         self._bad: list[str] = []
         self._jobs: asyncio.Queue[Mapping[str, Any] | None] = asyncio.Queue()
@@ -75,8 +79,9 @@ class McpConnection:
         self._jobs.put_nowait(job)
 
     def end(self, why: str = "") -> None:
-        """End it once its task comes to it; the next job starts it anew. The first reason stays."""
-        self.why = self.why or why
+        """End it once its task comes to it; the next job starts it anew. The first reason stays, also none."""
+        if self in self._hands:
+            self.why = self.why or (why and (self._refusal() or why))
         self._hands.forget(self)
         self._jobs.put_nowait(None)
 
@@ -96,7 +101,7 @@ class McpConnection:
             for job in left:
                 if job:
                     self._hands.say({"id": job["id"], "sent": False, **self._gone()})
-            self._hands.say({"server": self.name, "closed": self.why})
+            self._hands.say({"server": self.name, "closed": self.why, "pid": self.child.pid if self.child else 0})
 
     async def _connected(self) -> None:
         patience_s = self._spec.get("patience_s", CONNECT_S)
@@ -155,7 +160,14 @@ class McpConnection:
             if scope.cancelled_caught:
                 said = {"error": "it was cancelled", "sent": True}
         except MCPError as error:
-            if not self.why and error.code != CONNECTION_CLOSED:
+            if self.status:  # an error of the way: 4xx = it was not done, and 404 = a new session does it
+                self.end()
+                said = {"error": self._refusal(), "sent": self.status >= HTTPStatus.INTERNAL_SERVER_ERROR}
+                if self.status != HTTPStatus.NOT_FOUND:
+                    said |= {"alive": True}
+                    own = error.error.message if error.code != INTERNAL_ERROR else ""
+                    said = {"text": _kept(own), "failed": True} if own and not said["sent"] else said
+            elif not self.why and error.code != CONNECTION_CLOSED:
                 said = {"text": _kept(error.error.message), "failed": True}
         except (RuntimeError, ValueError) as error:  # an answer in no form that we know: the call was made
             said = {"error": f"it cannot be read ({type(error).__name__})", "sent": True, "alive": True}
@@ -216,6 +228,16 @@ class McpConnection:
         if len(tools) > MOST_TOOLS + 1:
             self._bad.append(f"{len(tools)} tools on one page")
 
+    def _refusal(self) -> str:
+        wants = ": it wants a token (--env)" if self.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN) else ""
+        return f"it answered with HTTP {self.status}{wants}" if self.status else ""
+
+    async def _answered(self, response: httpx2.Response) -> None:
+        kind, status = response.headers.get("content-type", "").partition(";")[0], response.status_code
+        is_good = status in (HTTPStatus.ACCEPTED, HTTPStatus.NO_CONTENT) or kind in _ANSWERS
+        if response.request.method == "POST":
+            self.status = 0 if is_good and response.is_success else status
+
     def _gone(self) -> dict[str, str]:
         """Return why it is gone, and its own last words."""
         last = (self.child.complaint if self.child else "").strip().splitlines()[-1:]
@@ -227,8 +249,8 @@ class McpConnection:
             if self._spec.get("url"):
                 headers = {"Authorization": f"Bearer {self._spec['token']}"} if self._spec.get("token") else {}
                 times = httpx2.Timeout(CONNECT_S, read=None)
-                capped = bounding(lambda: self.end("it wrote a line without end"))
-                http = httpx2.AsyncClient(headers=headers, event_hooks={"response": [capped]}, timeout=times)
+                hooks = [bounding(lambda: self.end(ENDLESS)), self._answered]
+                http = httpx2.AsyncClient(headers=headers, event_hooks={"response": hooks}, timeout=times)
                 await stack.enter_async_context(http)
                 transport = streamable_http_client(self._spec["url"], http_client=http, max_sse_event_size=LINE_BYTES)
                 yield await stack.enter_async_context(transport)

@@ -53,7 +53,7 @@ def flaw(raw: Any) -> str:
     one: dict[str, Any] = raw if isinstance(raw, dict) else {}
     name, schema, description = one.get("name"), one.get("inputSchema"), one.get("description") or ""
     if not isinstance(name, str) or not NAME.match(name):
-        return "a tool without a usable name"
+        return f"{ascii(name)[:80]}: no usable name"
     wrong = ""
     if not isinstance(description, str) or len(description) > DESCRIPTION_CHARS:
         wrong = f"its description is no text of at most {DESCRIPTION_CHARS} characters"

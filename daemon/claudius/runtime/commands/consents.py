@@ -136,16 +136,10 @@ class Consents:
         scope: Scope = verb
         now, days = self._mind.clock(), self._mind.config().tools.grant_days
         return Grant(
-            id=0,
-            tool=call.tool,
-            pin=call.pin,
-            scope=scope,
-            person=call.person if scope == "talk" else "",
+            id=0, tool=call.tool, pin=call.pin, scope=scope, person=call.person if scope == "talk" else "",
             conversation={"talk": call.conversation, "channel": _channel(call), "always": ""}[scope],
-            granted_by=by,
-            granted_at=now,
-            expires_at=now + (TALK if scope == "talk" else timedelta(days=days)),
-        )
+            granted_by=by, granted_at=now, expires_at=now + (TALK if scope == "talk" else timedelta(days=days)),
+        )  # fmt: skip
 
     async def _decided_before(self, call: ToolCall) -> str:
         state = CallState.LAPSED if call.state is CallState.WAITING else call.state  # its time is over
