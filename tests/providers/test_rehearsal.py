@@ -259,9 +259,16 @@ ANSWERS: list[tuple[dict[str, Any], str | list[str], list[str], list[str]]] = [
     ({"known": ["f1 called Ada"], "name": "user_4711"}, "Hello", ["Ada"], ["4711"]),
     ({}, "Hello, what is the status of the port of the script extender to the new machine?", ["model|don't know"], ["Tom"]),
     ({"name": "user_1"}, "My name is Ada", ["Ada"], []),
-    # No words, and words of any script.
+    # What waits is read out however it is asked for, and moved in few words; what only sounds like an hour moves nothing.
+    *((HERE, asked, ["call Ines"], []) for asked in ("what's on my list?", "do I have anything planned?", "any reminders?", "What's coming up, what do I have on the agenda?")),
+    *(({**HERE, "plans": HERE["plans"][:1]}, text, ["^(?:Done|Moved)[.]$"], []) for text in ("actually make it 10", "make it 10:30 instead", "no, make that tomorrow at noon", "make it 7pm", "make it Friday")),
+    *((HERE, text, [], ["Done|Moved"]) for text in ("make it quick", "make it 12 loaves", "make it stop")),
+    *(({}, asked, ["takes a model"], ["2026"]) for asked in ("what day is it in 10 days?", "what date will it be in three weeks?")),
+    # A language is never mistaken for another, nor is one understood that no line is written in.
+    *(({}, text, ["can't read that|beyond my written lines"], []) for text in ("ik ben blij dat je er bent", "Jag är trött", "Mój pies jest chory", "mám hlad", "Мне грустно", "Привет, как дела", "مرحبا", "नमस्ते दुनिया", "γειά σου", "やあ", "我喜欢绿茶", "배고파요")),
+    *(({}, text, [], ["can't read that|beyond my written lines|modèle"]) for text in ("Zoë", "Łódź is nice", "naïve me, I know", "42")),
+    # No words.
     *(({}, text, ["no words|words I can do"], []) for text in ("", "   ", "…", "👍", "?!")),
-    *(({}, text, ["^.{4,80}$"], []) for text in ("我喜欢绿茶", "Привет, как дела", "مرحبا", "नमस्ते दुनिया", "γειά σου", "やあ")),
 ]  # fmt: skip
 """A scene, what is said in it (of several lines the last is asked), what the answer holds, and what it does not."""
 

@@ -393,9 +393,12 @@ def language_of(text: str, words: list[str]) -> str:
     return best
 
 
-def is_english(text: str) -> bool:
-    """Return whether a text is stemmed as English. Pure; cached with its stems."""
-    return _read(text.strip())[0] == "english"
+def tongue(text: str) -> str:
+    """Return the language of a text; "" = none that is known, "english" for a word or less. Pure."""
+    (language, found, _), words = _read(text.strip()), text.lower()
+    if language != "english" or not re.search(r"[^\W\d_a-z]", words) or not FUNCTION_WORDS.isdisjoint(words.split()):
+        return language
+    return "english" if len(found) == 1 and re.search("[a-z]", words) else ""  # a name, such as Zoë
 
 
 def stemmed(text: str, name: str = "") -> tuple[str, ...]:

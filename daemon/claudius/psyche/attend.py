@@ -115,7 +115,7 @@ def judge(happening: Happening, state: PsycheState, context: EventContext, thres
     holds = {
         "M": meaning >= theta,
         "trivial": kind != "trivial",
-        "cooldown": context.since_thought_s is None or context.since_thought_s >= window_s,
+        "cooldown": context.is_cry or context.since_thought_s is None or context.since_thought_s >= window_s,
         "choice": bool(choices),
     }
     failed = tuple([name for name, does in holds.items() if not does])

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct, field
 
-from claudius.memory.ranking import is_english
+from claudius.memory.ranking import tongue
 from claudius.perception import Kind
 from claudius.psyche.personality import Kernel
 from claudius.psyche.words import HEARD_CHARS, QUESTION_MARKS, Cues, is_negated, stems, tokens
@@ -138,6 +138,8 @@ class EventContext(Struct, frozen=True, kw_only=True):
 
     since_thought_s: float | None = None
     """Seconds since the last thought in this conversation; for proactive kinds, since the last unprompted post."""
+    is_cry: bool = False
+    """Somebody speaks of harming themselves: that waits for nothing."""
     has_open_question: bool = False
     """The soul asked this person something, or something of theirs is open: this message may answer it."""
     can_speak: bool = True
@@ -268,7 +270,7 @@ def classify(text: str, address: str, *, soul_name: str, novelty: float) -> Hear
 
 def overheard(text: str) -> frozenset[str]:
     """Return the cue classes of a text that nobody owes a reply; none if it is not English. Pure."""
-    if not is_english(text):
+    if tongue(text) != "english":
         return frozenset()
     book, said = lexicon(), tokens(text)
     return frozenset(

@@ -5,8 +5,10 @@ from contextlib import closing
 
 import pytest
 
+from claudius.home import Home
 from claudius.memory.seen import unpack
 from claudius.provider import Request
+from claudius.providers.rehearsal import Rehearsal
 from claudius.providers.scripted import Scripted
 from claudius.psyche import events
 from claudius.testing.alive import Alive
@@ -67,6 +69,29 @@ async def test_where_it_takes_part_it_thinks_only_about_what_matters(slack: Slac
     assert [one for one in spoken if one not in before] == [("C1", None, ANSWER)]
     assert len(voice.requests) == 1
     assert [one for one in after if one[2] == ANSWER] == [("C1", None, ANSWER)]
+
+
+async def test_without_a_mind_it_is_silent_where_it_was_only_overhearing(
+    slack: SlackWorld, wake: Wake, home: Home
+) -> None:
+    """Nobody asked it: no line that was written beforehand answers, however it is said; a cry for help is answered."""
+    await slack.add_user("U9", "Oz")
+    async with wake(voice=Rehearsal(home), **OWNED) as soul:
+        await turned_on(slack)
+        lines = (
+            "Does anyone know why the tests fail?",
+            "I'm so sad, our cat died",
+            "ik ben blij dat je er bent",
+            "Who is on call?",
+        )
+        for n, line in enumerate(lines, 1):
+            await heard(slack, soul, line, n)
+        before = await said(slack)
+        await heard(slack, soul, CRY, len(lines) + 1)
+        after = await said(slack)
+
+    assert [one for one in before if "take part" not in one[2]] == []
+    assert "program" in after[-1][2]
 
 
 async def test_brought_into_a_channel_it_greets_and_hears_the_first_open_question(

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from claudius.config.load import Loaded
 from claudius.errors import BadSoul
 from claudius.home import Home, shipped
+from claudius.memory.ranking import tongue
 from claudius.prompt import MARK, RecordKind, nested_line
 from claudius.provider import Delta, Done, Event, Message, Provider, Request, estimate
 from claudius.providers.rehearsal import reading as reads
@@ -93,16 +94,15 @@ def reply(request: Request, lines: Lines, env: str = ".env") -> str:
     if [one for name in occasions for group in lines.sections[name].groups for one in group if "$known" in one]:
         values["known"] = "\n".join([reads.quoted(line, 500) for line in seen.document().splitlines()])
     lands = "" if reads.is_question(seen.message) else lines.words.appraises.get(occasions[0].partition(",")[0], "")
+    thoughts = [choose(lines.sections[name].thoughts or lines.words.thoughts, {}, seed) for name in occasions]
+    words = _speech(seen.spoken, lines, deeds, occasions, values, seed)
     steps = {
-        f'internal_monologue verb="{choose(lines.words.thinks, {}, seed)}"': " ".join(
-            [choose(lines.sections[name].thoughts or lines.words.thoughts, {}, seed) for name in occasions]
-        ),
+        "chosen_action": "none" if recalled or occasions[0].startswith("plea") else "stay_silent",
+        f'internal_monologue verb="{choose(lines.words.thinks, {}, seed)}"': " ".join(thoughts),
         "appraisal": lands or "nothing",
         "acts": written,
         "tool_use": nested_line(wish),
-        f'external_dialogue verb="{choose(lines.words.speaks, {}, seed)}"': _speech(
-            seen.spoken, lines, deeds, occasions, values, seed
-        ),
+        f'external_dialogue verb="{choose(lines.words.speaks, {}, seed)}"': words,
         "action_choice": '{"actions": ["respond"], "reasoning": "This voice only rehearses."}',
         **dict.fromkeys(("user_model_check", "mental_query", "soul_state_check"), "false"),
     }
@@ -137,6 +137,9 @@ def _occasions(seen: reads.ReadRequest, lines: Lines, deeds: reads.Deeds, wish: 
         name = section if section and (recalled or not name or lines.patterns["about"].search(seen.message)) else name
     if warning and not recalled and name in ("", "not remembered"):
         name, recalled = "beware", warning
+    if name in ("", "not remembered") and (language := tongue(seen.message)) != "english":
+        own = f"a tongue that is not mine, in {language.title()}"
+        name = own if own in lines.sections else "a tongue that is not mine"
     otherwise = "silence" if not re.search(r"\w", seen.message) else "question" if asks else "statement"
     return [name or otherwise, *first], recalled
 

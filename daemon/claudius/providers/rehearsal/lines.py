@@ -20,8 +20,7 @@ VALUES = "name again soul said summary recalled present due limits known plans a
 
 def plain(text: str) -> str:
     """Reduce a text to its words in lower case, a blank between them and `^`, `$` at its ends. Pure."""
-    words = re.findall(r"[\w'|]+", text.casefold().replace("’", "'"))
-    return f"^ {' '.join(words)} $"
+    return " ".join(["^", *re.findall(r"[\w'|]+", text.casefold().replace("’", "'")), "$"])
 
 
 def cues(text: str) -> Iterator[str]:

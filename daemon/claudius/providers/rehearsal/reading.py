@@ -47,8 +47,7 @@ class ReadRequest:
         found = {str(record.get("kind")): record for record in tail}
         heard = [record for record in tail if record.get("kind") == RecordKind.MESSAGE]
         self.is_inner = not heard  # nobody spoke: it comes from the soul's own schedule or occasion
-        raw = "\n".join(map(text_of, heard))[:4000].replace("’", "'")  # the start of a longer one
-        self.message = _swapped(raw, lines.words.spelled)
+        self.message = _swapped("\n".join(map(text_of, heard))[:4000].replace("’", "'"), lines.words.spelled)
         self.name, self.who = [str(heard[-1].get(key, "")) if heard else "" for key in ("from", "who")]
         said = [one for one in before if one.get("kind") == RecordKind.MESSAGE and one.get("who") == self.who]
         self.said, self.spoken = [text_of(one) for one in said], spoken(history)
@@ -286,8 +285,7 @@ def _wanted_in(text: str, lines: Lines) -> tuple[str, Told] | None:
             return task or left, {}
         task, told = (task, told) if {"hour", "name", "count"} & {*told} else _peel(task, lines, told)
         told = {} if lines.patterns["unread"].search(task) else told
-        rises = found["wake"] or lines.patterns["rises"].search(task)
-        told = {**told, "wake": "wake"} if told and rises else told
+        told = {**told, "wake": "wake"} if told and (found["wake"] or lines.patterns["rises"].search(task)) else told
         return task.strip(" ,.!?") or found["name"] or found["wake"] or "what you asked for", told
     return None
 
