@@ -90,6 +90,11 @@ SELECT t.at, t.turn, t.conversation, t.number, t.record, t.audience, r.kept, r.s
 WHERE t.at >= :at AND (t.at, t.conversation, t.number) > (:at, :conversation, :number)
 ORDER BY t.at, t.conversation, t.number LIMIT :most;
 
+-- name: heard_since
+-- scans: what was heard in the last days, after a gap
+SELECT "key", conversation FROM inbox WHERE heard_at >= :since AND person <> '' AND (kind = 'message' OR kind = 'mention')
+  AND coalesce(edited, '') <> '~' AND "key" NOT LIKE '%@%';
+
 -- name: erasing_since
 SELECT min(at) AS at FROM turn WHERE turn IN (SELECT turn FROM erasing);
 
@@ -561,10 +566,12 @@ DELETE FROM revision WHERE id = :id AND NOT EXISTS (SELECT 1 FROM user_model WHE
 
 -- name: everyone
 -- scans: an erasure reads everything once
+SELECT person FROM (
 SELECT person FROM person UNION SELECT person FROM user_model UNION SELECT person FROM inbox UNION SELECT person FROM turn
 UNION SELECT person FROM entry WHERE person IS NOT NULL UNION SELECT person FROM person_link
 UNION SELECT canonical FROM person_link UNION SELECT person FROM audience_member
-UNION SELECT who FROM audit WHERE who LIKE '%:%:%' UNION SELECT target FROM audit WHERE target LIKE '%:%:%';
+UNION SELECT who FROM audit WHERE who LIKE '%:%:%' UNION SELECT target FROM audit WHERE target LIKE '%:%:%') AS anybody
+WHERE person <> '';
 
 -- name: last_heard
 SELECT max(at) AS at FROM (SELECT max(heard_at) AS at FROM inbox UNION ALL SELECT max(at) FROM turn) AS newest;

@@ -329,12 +329,10 @@ async def test_what_was_shown_of_a_person_is_forgotten_with_them(side: Side, hom
     assert [one for one in left if "zirconhat" in one] == []
 
 
-@pytest.mark.parametrize("is_restarted", [False, True])
-@pytest.mark.parametrize("place", ["above", "answered", "previewed", "previewed, then taken down"])
-async def test_what_was_shown_of_a_message_goes_with_it(
-    side: Side, home: Home, place: str, *, is_restarted: bool
-) -> None:
-    """Nobody heard it: what the soul thought and wrote of it goes all the same, also after a restart; the rest stays."""
+@pytest.mark.parametrize("when", ["live", "after a restart", "while nobody listened"])
+@pytest.mark.parametrize("place", ["above", "answered", "previewed", "previewed, then taken down", "heard", "edited"])
+async def test_what_was_shown_of_a_message_goes_with_it(side: Side, home: Home, place: str, when: str) -> None:
+    """What the soul thought and wrote of it goes, whenever it went, though nobody had heard it; the rest stays."""
     said = (
         "<internal_monologue>Ben wears a zirconhat.</internal_monologue>"
         "<external_dialogue>A zirconhat.</external_dialogue>"
@@ -342,24 +340,32 @@ async def test_what_was_shown_of_a_message_goes_with_it(
     voice = Scripted([said], default=DEFAULT)
     async with AsyncExitStack() as lives:
         soul = await lives.enter_async_context(side.wake(home, voice))
-        post = await side.stage.say(CHANNEL, "I wear a zirconhat", by=BEN) if "previewed" not in place else ""
-        if not post:
+        if "previewed" in place:
             post = await side.linked("Ben wears a zirconhat")
-        elif place == "answered" and isinstance(side.stage, DiscordStage):
+        else:
+            post = await side.stage.say(CHANNEL, "I wear a zirconhat", by=BEN, calls=place in ("heard", "edited"))
+        if place == "answered" and isinstance(side.stage, DiscordStage):
             await side.stage.world.say(
                 on_discord.CHANNEL, on_discord.ANA, f"<@{on_discord.BOT_USER}> who?", reply_to=post
             )
-        else:
+        elif place in ("above", "answered"):
             await side.stage.say(CHANNEL, "who does?", calls=True)
         await soul.until_said(1, side.stage)
         before = kept(home)
-        if is_restarted:
+        if when != "live":
             await lives.aclose()
+        if when == "after a restart":
             soul = await lives.enter_async_context(side.wake(home, voice))
+        world: Any = side.stage.world  # type: ignore[attr-defined] - both have one
+        where, is_told = "C1" if side.stage.name == "slack" else on_discord.CHANNEL, when != "while nobody listened"
         if place == "previewed":
-            await side.stage.unfurl(CHANNEL, post, "")
+            await world.unfurl(where, post, "", deliver=is_told)
+        elif place == "edited":
+            await world.edit(where, post, "never mind", deliver=is_told)
         else:
-            await side.stage.delete(CHANNEL, [post])
+            await world.delete(where, post, deliver=is_told)
+        if not is_told:
+            soul = await lives.enter_async_context(side.wake(home, voice))
         await side.stage.until_told()
         await until(lambda: "zirconhat" not in kept(home))
         await soul.idle()

@@ -148,7 +148,7 @@ def test_a_line_that_the_disk_takes_only_in_part_is_not_there(home: Home) -> Non
     """`receipt-disk`: a short write in the erasure's own record is undone, so nothing was begun and nothing is torn."""
     ledger, now = Erasures(home.state), datetime(2026, 3, 2, tzinfo=UTC)
     ledger.begin(["x:t:ben"], now, "owner")
-    ledger.finish(["x:t:ben"], now)
+    ledger.done([*ledger.hashes(["x:t:ben"])], now)
     before = ledger.ledger.read_bytes()
 
     with limited(len(before) + 20), pytest.raises(OSError, match="File too large"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from time import monotonic
 from typing import Generic, TypeVar
 
@@ -12,6 +12,7 @@ from msgspec import Struct, field
 
 from claudius.adapters.incoming import MISREAD
 from claudius.errors import DeliveryRefused, DeliveryUnknown
+from claudius.memory.seen import HeardPost
 from claudius.perception import Place
 from claudius.runtime.adapter import Gap, Swept
 
@@ -103,6 +104,22 @@ def marked_channels(gap: Gap) -> list[MarkedChannel]:
         for name, mark in gap.marks.items()
         for workspace, _, channel in (name.partition(":"),)
     ]
+
+
+Posts = dict[str, HeardPost]
+"""By the network's own id."""
+
+
+def posts_in(gap: Gap, channel: str) -> Posts:
+    """Return what was heard and shown of a channel (`network:workspace:channel`) on its network. Pure."""
+    mine = f"{channel.partition(':')[0]}:"
+    found = [one for one in gap.known if one.key.startswith(mine) and Place.of(one.conversation).of_channel == channel]
+    return {one.key.rpartition(":")[2]: one for one in found}
+
+
+def is_in(post: HeardPost, threads: Collection[str]) -> bool:
+    """Return whether a message stands in a channel itself, or in one of these threads. Pure."""
+    return Place.of(post.conversation).thread in ("", post.key.rpartition(":")[2], *threads)
 
 
 async def swept(

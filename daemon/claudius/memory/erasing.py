@@ -118,47 +118,28 @@ NOBODYS = "audited boot checkpoint daimon job participation psyche_kernel psyche
 _OF_PLACE: Rule = {"conversation": _PLACES}
 _OF_PERSON: Rule = {"person": _IDS}
 _OF_PEER: Rule = {"peer_id": _IDS, "audience": _LABELS}
-RULES: Mapping[str, Rule] = {
-    **{table: {} for table in (*OWN.split(), *NOBODYS.split())},
-    "appraisal": _OF_PERSON | {"audience": _LABELS},
-    "archive_file": _OF_PERSON | {"audience": _LABELS},
-    "assessment": {"peer_id": _IDS, "sources": _LEARNED},
-    "audience": {"audience": _LABELS},
-    "audience_member": _OF_PERSON | {"audience": _LABELS},
-    "belief": _OF_PEER | {"sources": _LEARNED},
-    "conversation_person": _OF_PERSON | _OF_PLACE,
-    "daimon_mode": _OF_PLACE,
-    "fact": _OF_PERSON | {"audience": _LABELS},
-    "interaction": _OF_PEER | _OF_PLACE,
-    "kept": _OF_PLACE,
-    "matter": _OF_PERSON | {"audience": _LABELS},
-    "lesson": _OF_PEER | {"sources": _LEARNED},
-    "moment": _OF_PERSON | {"audience": _LABELS} | _OF_PLACE,
-    "moment_vector": {"audience": _LABELS},
-    "numbered": _OF_PERSON,
-    "pairing": _OF_PERSON,
-    "peer": {"peer_id": _IDS},
+_OF_AUDIENCE: Rule = {"audience": _LABELS}
+_TOLD: Rule = {"sources": _LEARNED}
+_ALIKE: Mapping[str, Rule] = {
+    f"{OWN} {NOBODYS}": {},
+    "numbered pairing person psyche_edge psyche_trace reaction unsaid wish": _OF_PERSON,
+    "daimon_mode kept lane summary": _OF_PLACE,
+    "booking conversation_person early rate thread_speaker": _OF_PERSON | _OF_PLACE,
+    "appraisal archive_file audience_member fact matter": _OF_PERSON | _OF_AUDIENCE,
+    "audience moment_vector": _OF_AUDIENCE,
+    "moment tool_call": _OF_PERSON | _OF_AUDIENCE | _OF_PLACE,
+    "belief lesson": _OF_PEER | _TOLD,
+    "interaction promise": _OF_PEER | _OF_PLACE,
     "peer_tally": _OF_PEER,
-    "person": _OF_PERSON,
+    "peer": {"peer_id": _IDS},
+    "assessment": {"peer_id": _IDS} | _TOLD,
     "person_link": _OF_PERSON | {"canonical": _IDS},
-    "promise": _OF_PEER | _OF_PLACE,
-    "psyche_edge": _OF_PERSON,
-    "psyche_trace": _OF_PERSON,
-    "reaction": _OF_PERSON,
-    "reflection": {"audience": _LABELS, "sources": _LEARNED},
-    "summary": _OF_PLACE,
-    "thread_speaker": _OF_PERSON | _OF_PLACE,
-    "tool_call": _OF_PERSON | {"audience": _LABELS} | _OF_PLACE,
+    "reflection": _OF_AUDIENCE | _TOLD,
     "tool_grant": _OF_PERSON | {"granted_by": _IDS} | _OF_PLACE,
-    "unsaid": _OF_PERSON,
-    "whisper": _OF_PLACE | {"sources": _LEARNED},
-    "wish": _OF_PERSON,
-    "booking": _OF_PERSON | _OF_PLACE,
+    "whisper": _OF_PLACE | _TOLD,
     "code": _OF_PERSON | {"about": _IDS},
-    "early": _OF_PERSON | _OF_PLACE,
-    "lane": _OF_PLACE,
-    "rate": _OF_PERSON | _OF_PLACE,
 }
+RULES: Mapping[str, Rule] = {table: rule for tables, rule in _ALIKE.items() for table in tables.split()}
 """What an erasure does to the rows of each table; one without a rule is a failing test."""
 PUT_BACK = "what came from words that are erased was taken out"
 _OF_TURN = (

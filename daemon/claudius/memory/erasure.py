@@ -35,7 +35,7 @@ from msgspec.structs import replace
 
 from claudius.decoding import decoder
 from claudius.home import FILE_MODE, write_all
-from claudius.memory.database import Core, Database, Row, dump, in_thread
+from claudius.memory.database import Core, Database, Row, dump, in_thread, stamp
 from claudius.memory.erasing import (
     Blanker,
     ErasedPerson,
@@ -64,8 +64,10 @@ from claudius.memory.seen import (
     BLANK,
     Derived,
     ErasedSource,
+    HeardPost,
     SeenTurn,
     Traces,
+    posts_since,
     put_back,
     traces_of,
     turns_seen,
@@ -178,10 +180,6 @@ class Erasures(Struct, frozen=True):
     def withdraw(self, before: int) -> None:
         """Remove the record of the erasure that `begin` recorded last, because it was refused. Raises: OSError."""
         os.truncate(self.ledger, before)
-
-    def finish(self, persons: Sequence[str], at: datetime) -> None:
-        """Record that the erasure of these ids is complete. Raises: OSError."""
-        self.done([self._hash(one) for one in persons], at)
 
     def done(self, hashes: Sequence[str], at: datetime) -> None:
         """Record that the erasure of these hashes is complete. Raises: OSError."""
@@ -644,11 +642,6 @@ async def paged(rows: list[dict[str, Any]]) -> AsyncIterator[list[dict[str, Any]
         yield rows[at : at + TURNS]
 
 
-def everyone(db: Database) -> list[str]:
-    """Return every id that occurs anywhere."""
-    return [person for person in db.values("everyone") if person]
-
-
 def export(db: Database, ids: Sequence[str]) -> dict[str, Any]:
     """Return all that a person said and was answered, as far as it is kept, and what was learned from it."""
     values = {"ids": dump(list(ids)), "labels": dump([private(one) for one in ids])}
@@ -855,6 +848,12 @@ class ErasureStore:
         """
         return ()
 
+    async def posts_since(self, since: datetime) -> Sequence[HeardPost]:
+        """Return what a network may have changed unheard: messages since an instant. Reads outside the event loop."""
+        await self._core.flush()
+        with self._core.beside() as db:
+            return await in_thread(posts_since, db, stamp(since))
+
     async def beyond(self) -> Sequence[Beyond]:
         """Return what a receipt must name besides, because the database keeps copies that are not ours to erase."""
         return ()
@@ -881,4 +880,4 @@ class ErasureStore:
         """Return every id that occurs anywhere, and when something was last heard: UTC as text, empty if never."""
         await self._core.flush()
         with self._core.snapshot() as db:
-            return everyone(db), db.value("last_heard") or ""
+            return db.values("everyone"), db.value("last_heard") or ""

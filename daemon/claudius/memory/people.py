@@ -13,7 +13,7 @@ from claudius.errors import StoreError
 from claudius.intent import ModelVersion
 from claudius.memory.database import LAST, Core, Database, Row, dump, in_thread, instant, parse, stamp
 from claudius.memory.documents import joined, write_model
-from claudius.memory.erasure import everyone, export
+from claudius.memory.erasure import export
 from claudius.memory.facts import Knowledge, knowledge_of
 from claudius.memory.inbox import NEVER_CALLED
 from claudius.memory.plans import number
@@ -184,7 +184,7 @@ class PeopleStore:
         await self._core.flush()
         with self._core.snapshot() as db:
             ids = ids_of(db, person)
-            return ids if len(ids) > 1 or ids[0] in everyone(db) else []
+            return ids if len(ids) > 1 or ids[0] in db.values("everyone") else []
 
     async def link(self, person: str, other: str) -> None:
         """Make two ids one person. Raises: StoreError if either is unknown or they are one already."""

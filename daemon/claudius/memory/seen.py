@@ -57,14 +57,18 @@ class Seen(Struct, frozen=True, array_like=True):
     rows: tuple[Name, ...] = ()
 
 
+class HeardPost(Struct, frozen=True):
+    """A message that was heard, or shown above another, by its key."""
+
+    key: str
+    conversation: str
+    brings: bool  # more than its words: a file, say, or a link's preview
+
+
 class _Shown(Struct, frozen=True):
     person: str
     audience: str
     version: int
-
-
-class _Past(Struct, frozen=True):
-    number: int
 
 
 class _State(Struct, frozen=True):
@@ -77,14 +81,6 @@ class _Belief(Struct, frozen=True):
     key: str
     audience: str = ""
     peer_id: str | None = None
-
-
-class _Peer(Struct, frozen=True):
-    peer_id: str
-
-
-class _Intuition(Struct, frozen=True):
-    whisper: int
 
 
 class _Quoted(Struct, frozen=True):
@@ -111,16 +107,19 @@ class _Perception(Struct, frozen=True):
 
 
 class _Row(Struct, frozen=True):
-    id: int
+    id: int = 0
+    number: int = 0
+    whisper: int = 0
+    peer_id: str = ""
 
 
 class _Known(Struct, frozen=True):
     perceptions: tuple[_Perception, ...] = ()
     state: tuple[_State, ...] = ()
     summary: Any = None
-    peers: tuple[_Peer, ...] = ()
+    peers: tuple[_Row, ...] = ()
     beliefs: tuple[_Belief, ...] = ()
-    intuitions: tuple[_Intuition, ...] = ()
+    intuitions: tuple[_Row, ...] = ()
     known: tuple[_Row, ...] = ()
     matters: tuple[_Row, ...] = ()
 
@@ -139,7 +138,7 @@ class _Snapshot(Struct, frozen=True):
 
     recollection: _Known
     plan: _Plan
-    past: tuple[int | str | _Past, ...] = ()
+    past: tuple[int | str | _Row, ...] = ()
     used: tuple[str, ...] = ()
 
 
@@ -159,7 +158,7 @@ def packed(seen: Seen) -> bytes:
     return msgspec.json.encode(seen)
 
 
-def _first(past: Sequence[int | str | _Past], *, is_summed_up: bool) -> int:
+def _first(past: Sequence[int | str | _Row], *, is_summed_up: bool) -> int:
     if is_summed_up or any(isinstance(one, str) for one in past):  # a hash, as in 0.1.0, does not say which turn
         return 1
     return min((one if isinstance(one, int) else one.number for one in past if not isinstance(one, str)), default=0)
@@ -300,24 +299,15 @@ def expired_entries(row: Mapping[str, Any], heard: Sequence[Mapping[str, Any]]) 
 def remembered(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return what working memory still holds of perceptions whose keys were deleted."""
     kept = ("at", "person", "name", "position")
-    heard = (entry for entry in entries if entry["person"])
-    return [{name: entry[name] for name in kept} | {"text": entry["content"]} for entry in heard]
+    return [{name: one[name] for name in kept} | {"text": one["content"]} for one in entries if one["person"]]
 
 
 def call_of(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return one model call as documents show it. Pure."""
     tokens = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens", "cost_usd")
-    return {
-        "n": row["n"],
-        "purpose": row["purpose"],
-        "prompt_sha256": row["request_sha256"],
-        "response": row["response"],
-        "stop_reason": row["stop_reason"],
-        "provider": row["provider"],
-        "model": row["model"],
-        "ms": row["ms"],
-        "usage": {name: row[name] for name in tokens} | {"estimated": bool(row["estimated"])},
-    }
+    told = {name: row[name] for name in ("n", "purpose", "response", "stop_reason", "provider", "model", "ms")}
+    usage = {name: row[name] for name in tokens} | {"estimated": bool(row["estimated"])}
+    return {**told, "prompt_sha256": row["request_sha256"], "usage": usage}
 
 
 def usage_of(calls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -332,29 +322,14 @@ def usage_of(calls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 _NOTHING_YET: Mapping[str, Any] = {
-    "process": None,
-    "rung": None,
-    "verb": None,
+    **dict.fromkeys(("process", "rung", "verb", "response", "utterance", "apology", "provider", "model", "snapshot")),
+    **{name: [] for name in ("thoughts", "steps", "shown", "flags", "entries", "calls", "delivery", "reactions")},
+    "tools": [],
     "attention": {},
     "changes": {},
-    "thoughts": [],
-    "steps": [],
-    "shown": [],
-    "flags": [],
-    "entries": [],
-    "calls": [],
-    "response": None,
-    "utterance": None,
-    "apology": None,
-    "provider": None,
-    "model": None,
     "usage": usage_of(()),
-    "delivery": [],
-    "reactions": [],
     "prompt_sha256": "",
-    "snapshot": None,
     "expired_at": None,
-    "tools": [],
 }
 
 
@@ -656,6 +631,18 @@ def _heard_in(db: Database, record: int) -> Sequence[_Perception] | None:
     except msgspec.MsgspecError:  # if it is damaged, `seen_by` says so
         return None
     return found.recollection.perceptions
+
+
+def posts_since(db: Database, since: str) -> list[HeardPost]:
+    """Return which messages were heard, or shown, since an instant, and are there as far as anybody knows."""
+    places, bring = {row["key"]: row["conversation"] for row in db.all("heard_since", since=since)}, set[str]()
+    for turn in turns_seen(db, since):
+        for one in _heard_in(db, turn.record) or ():
+            bring.update([one.key] if one.extra.read or any(it.how in BROUGHT for it in one.extra.shown) else [])
+            for it in one.extra.shown:
+                if it.of and it.how not in BROUGHT:
+                    places.setdefault(it.of, turn.conversation)
+    return [HeardPost(key, conversation, key in bring) for key, conversation in places.items()]
 
 
 def soul_texts_of(db: Database, one: SeenTurn, *, acts: bool = True) -> Iterator[str]:

@@ -15,6 +15,7 @@ from claudius.config.schema import Config
 from claudius.errors import DeliveryError, DeliveryRefused
 from claudius.failure import Failure
 from claudius.intent import ShownThought, Utterance
+from claudius.memory.seen import HeardPost
 from claudius.perception import Perception
 from claudius.tool import Card
 
@@ -151,6 +152,8 @@ class Gap(Struct, frozen=True, kw_only=True):
     """
     conversations: Sequence[str] = ()
     """Recent conversations, latest first: threads that a channel's history does not show."""
+    known: Sequence[HeardPost] = ()
+    """What was heard and shown since then, if it may have been changed or deleted meanwhile."""
 
 
 class Swept(Struct, frozen=True, kw_only=True):

@@ -422,7 +422,7 @@ class Forgetting:
         }
         # Done, even where something is left that we may not delete: begun at each start, it took what was said since.
         self._ledger.keep_receipt(begun, receipt)
-        self._ledger.finish(ids, now)
+        self._ledger.done(sorted(self._ledger.hashes(ids)), now)
         log.info("somebody was forgotten", extra={"rows": dict(erased.rows), "left": left})
         return receipt
 

@@ -131,7 +131,7 @@ class Intake:
             await self._keep(said, RateLimits(bot_turns=self._mind.config().bots.turns))
         for change in changes:
             await self._amend(change)
-            if change.kind is Kind.EDIT:
+            if change.kind in (Kind.EDIT, Kind.DELETE):
                 await self._mind.store.inbox.put_right(change)
         for conversation in dict.fromkeys(one.conversation for one in said):
             self._lanes.wake(conversation)

@@ -45,7 +45,7 @@ class Sweeper:
         """Read `adapter`'s history; `lanes` wait for it after a long gap, `intake` accepts what was missed."""
         self._adapter, self._mind, self._lanes, self._intake = adapter, mind, lanes, intake
         self._chance, self._hours = chance, mind.config().runtime.catch_up_hours
-        self._missed = asyncio.Event()
+        self._missed, self._looks_back = asyncio.Event(), False
         self.next_at: datetime | None = None
         """When it sweeps next at the latest."""
         self.left_out = 0
@@ -55,6 +55,7 @@ class Sweeper:
         """Sweep soon. If the gap was long or unknown, lanes wait for their history."""
         if gap_s is None or gap_s > SHORT_GAP_S:
             self._lanes.hold(self._adapter.name)
+            self._looks_back = True
         self._missed.set()
 
     async def run(self) -> None:
@@ -87,11 +88,13 @@ class Sweeper:
         network, now = self._adapter.name, self._mind.clock()
         restored = (await self._mind.store.inbox.marks(EVERY_NETWORK)).get("")
         oldest = now - timedelta(hours=self._hours)
+        since = max(oldest, datetime.fromisoformat(restored)) if restored else oldest
         gap = Gap(
-            since=max(oldest, datetime.fromisoformat(restored)) if restored else oldest,
+            since=since,
             now=now,
             marks=await self._mind.store.inbox.marks(network),
             conversations=self._mind.store.turns.recent(network, now - RECENT),
+            known=await self._mind.store.erasure.posts_since(since) if self._looks_back else (),
         )
         found, is_whole = 0, True
         try:
@@ -109,6 +112,7 @@ class Sweeper:
             log.warning("history not read", extra={"network": network, "error": unquoted(error)})
             return False
         log.info("swept", extra={"network": network, "looked_at": found})
+        self._looks_back = self._looks_back and not is_whole
         return is_whole
 
 

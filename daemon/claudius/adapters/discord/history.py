@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Sequence
-from datetime import timedelta
+from datetime import datetime
 from functools import partial
+from typing import Any
 
 import discord
 from msgspec.structs import replace
 
-from claudius.adapters.caches import MarkedChannel, Reached, marked_channels, swept
+from claudius.adapters.caches import MarkedChannel, Posts, Reached, is_in, marked_channels, posts_in, swept
 from claudius.adapters.discord.api_errors import FAILURES, classify
 from claudius.adapters.discord.gateway import Gateway
 from claudius.adapters.discord.incoming import (
     DIRECT,
+    NETWORK,
     DiscordBot,
     DiscordMessage,
     KnownChannels,
@@ -33,7 +35,7 @@ from claudius.adapters.discord.incoming import (
     where_is,
 )
 from claudius.adapters.discord.people import DiscordPeople
-from claudius.adapters.incoming import MISREAD
+from claudius.adapters.incoming import MISREAD, deleted
 from claudius.errors import DeliveryRefused
 from claudius.foreign import unquoted
 from claudius.perception import Perception, Place
@@ -44,8 +46,8 @@ log = logging.getLogger(__name__)
 MOST = 1000
 """How many messages of one channel a sweep processes. Any more are only counted."""
 MOST_LOOKED_AT = 5 * MOST
-EDITED_WITHIN = timedelta(hours=1)
-"""How old a message may be, before what is missed, whose edit is still looked for."""
+OLDER = 200
+"""How many messages of a place, before what is missed, are looked at for what was edited or deleted meanwhile."""
 NEW_PLACES = 50
 """How many channels without a stored position are read: a first mention may have come while we were away."""
 UNTOLD = 10
@@ -71,7 +73,7 @@ class DiscordHistory:
         lost = {channel: _before(first) for channel, first in self._reached.lost.items()}
         gap = replace(gap, marks=lost | {name: min(mark, lost.get(name, mark)) for name, mark in gap.marks.items()})
         heard = [one for one in marked_channels(gap) if one.workspace == DIRECT or self._people.hears(one.workspace)]
-        async for one in swept((*heard, *self._unmarked(gap)), partial(self._sweep, since=since)):
+        async for one in swept((*heard, *self._unmarked(gap)), partial(self._sweep, since=since, gap=gap)):
             yield one
 
     async def before(self, perception: Perception, most: int) -> Sequence[Perception]:
@@ -101,18 +103,22 @@ class DiscordHistory:
     def _place(self, number: str, guild: str) -> discord.PartialMessageable:
         return self._client.get_partial_messageable(int(number), guild_id=None if guild == DIRECT else int(guild))
 
-    async def _sweep(self, channel: MarkedChannel, since: str) -> AsyncIterator[Swept]:
+    async def _sweep(self, channel: MarkedChannel, since: str, gap: Gap) -> AsyncIterator[Swept]:
         name = f"{channel.workspace}:{channel.channel}"
         floor = max(channel.mark, since)
-        furthest = floor
-        for where in self._parts(channel, floor):
-            read = await self._read(where, stamp(moment(floor) - EDITED_WITHIN))
-            missed = [one for one in read if position(str(one.id)) > floor]
-            known = read[: len(read) - len(missed)]
+        furthest, posts, parts = floor, posts_in(gap, f"{NETWORK}:{name}"), self._parts(channel, floor)
+        known = {one: post for one, post in posts.items() if since < position(one) <= floor}
+        known = {one: post for one, post in known.items() if is_in(post, [part.thread for part in parts])}
+        for where in parts:
+            read = await self._read(where, limit=MOST_LOOKED_AT, after=discord.Object(int(floor)), oldest_first=True)
+            missed, end = read or [], discord.Object(int(floor) + 1)
+            older = await self._read(where, limit=OLDER, before=end) if known and read is not None else None
+            edits = await self._edits(older or (), where, known, gap.now)
+            known = _left(known, where, older)
             is_whole = bool(where.thread) or channel.workspace == DIRECT
             yield Swept(
                 channel=name,
-                perceptions=(*await self._edits(known, where), *await self._hear(missed[:MOST], where)),
+                perceptions=(*edits, *await self._hear(missed[:MOST], where)),
                 conversation=where.conversation if is_whole else "",
                 left_out=max(0, len(missed) - MOST),
             )
@@ -123,7 +129,9 @@ class DiscordHistory:
         self._reached.known(name, furthest)
         if self._reached.lost.get(name, furthest) <= furthest:
             self._reached.lost.pop(name, None)
-        yield Swept(channel=name, perceptions=(), position=furthest)
+        at = gap.now or moment(floor)
+        gone = [deleted(post.key, post.conversation, at, stamp(at), moment(one)) for one, post in sorted(known.items())]
+        yield Swept(channel=name, perceptions=tuple(gone), position=furthest)
 
     def _parts(self, channel: MarkedChannel, floor: str) -> list[Where]:
         """Return a channel and its threads that may hold something new: the recent ones and those that have grown."""
@@ -138,17 +146,15 @@ class DiscordHistory:
         itself = [] if channel.channel in threads else [""]  # a private thread is under no other channel
         return [Where(channel.workspace, channel.channel, one) for one in (*itself, *threads)]
 
-    async def _read(self, where: Where, floor: str) -> list[discord.Message]:
-        """Read all messages after a position, oldest first."""
-        channel = self._place(where.place, where.guild)
-        after = discord.Object(int(floor))
+    async def _read(self, where: Where, **span: Any) -> list[discord.Message] | None:
+        """Read messages of a place; None if it is gone or was never opened: replies were posted beside the message."""
         try:
-            return [one async for one in channel.history(limit=MOST_LOOKED_AT, after=after, oldest_first=True)]
+            return [one async for one in self._place(where.place, where.guild).history(**span)]
         except FAILURES as error:
             log.info("history not read", extra={"channel": where.place, "error": unquoted(error)})
             found = classify(error)
             if where.thread and isinstance(found, DeliveryRefused):
-                return []  # it is gone or was never opened: replies were posted beside the message
+                return None
             raise found from error
 
     async def _hear(
@@ -166,11 +172,15 @@ class DiscordHistory:
                 heard.append(perceive(said, self._us, who))
         return tuple(heard)
 
-    async def _edits(self, messages: Sequence[discord.Message], where: Where) -> tuple[Perception, ...]:
+    async def _edits(
+        self, messages: Sequence[discord.Message], where: Where, known: Posts, now: datetime | None
+    ) -> tuple[Perception, ...]:
         """Return the edits of messages that were heard before: one that came while nobody listened is not reported."""
-        changed = {position(str(one.id)): one.edited_at for one in messages if one.edited_at}
-        said = await self._hear([one for one in messages if one.edited_at], where)
-        return tuple([one for message in said if (at := changed[message.position]) for one in reworded(message, at)])
+        mine = {str(one.id): one for one in messages if str(one.id) in known}
+        changed = {one: mine[one].edited_at or (now if known[one].brings else None) for one in mine}
+        said = await self._hear([mine[one] for one, at in changed.items() if at], where)
+        told = [(message, changed[message.key.rpartition(":")[2]]) for message in said]
+        return tuple([one for message, at in told if at for one in reworded(message, at)])
 
     def _unmarked(self, gap: Gap) -> list[MarkedChannel]:
         """Find channels without a stored position that hold something newer than the newest stored message.
@@ -208,3 +218,13 @@ async def _first(parent: discord.PartialMessageable, thread: int) -> list[discor
 def _before(ts: str) -> str:
     """Return the position just before a message, because history is read after a position. Pure."""
     return position(str(int(ts) - 1))
+
+
+def _left(known: Posts, where: Where, there: Sequence[discord.Message] | None) -> Posts:
+    """Return what is not there of what is known of a channel, as far as it was looked at. Pure."""
+    if there is None:
+        here = where.thread
+        return {id_: one for id_, one in known.items() if here == id_ or Place.of(one.conversation).thread != here}
+    first = position(str(there[-1].id)) if len(there) == OLDER else ""
+    ids = {str(one.id) for one in there}
+    return {id_: one for id_, one in known.items() if id_ not in ids and position(id_) > first}

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from math import inf
 from operator import itemgetter
@@ -21,15 +21,15 @@ from typing import Any
 from msgspec import Struct, field
 from slack_sdk.web.async_client import AsyncWebClient
 
-from claudius.adapters.caches import MarkedChannel, Reached, marked_channels, swept
-from claudius.adapters.incoming import MISREAD
-from claudius.adapters.slack.incoming import NETWORK, SlackBot, SlackMessage, from_history, perceive, stamp
+from claudius.adapters.caches import MarkedChannel, Posts, Reached, is_in, marked_channels, posts_in, swept
+from claudius.adapters.incoming import MISREAD, deleted
+from claudius.adapters.slack.incoming import NETWORK, SlackBot, SlackMessage, from_history, moment, perceive, stamp
 from claudius.adapters.slack.people import SlackPeople
-from claudius.adapters.slack.text import MENTIONS
+from claudius.adapters.slack.text import MENTIONS, object_of, text_of
 from claudius.adapters.slack.web_api import FAILURES, classify_read, code_of, next_cursor
 from claudius.errors import DeliveryLater, DeliveryRefused
 from claudius.foreign import unquoted
-from claudius.perception import Perception, Place
+from claudius.perception import Perception, Place, edited
 from claudius.runtime.adapter import Gap, Swept
 
 log = logging.getLogger(__name__)
@@ -94,7 +94,7 @@ class SlackHistory:
         heard = [one for one in marked_channels(gap) if one.workspace == self._us.team and one.channel]
         heard.sort(key=lambda one: ranks.get(one.channel, len(ranks)))
         places = [*heard, *await self._unmarked(gap)]
-        async for one in swept(places, partial(self._sweep, since=since)):
+        async for one in swept(places, partial(self._sweep, since=since, gap=gap)):
             yield one
         if gap.now:
             yield Swept(channel=f"{self._us.team}:", perceptions=(), position=stamp(gap.now - CLOCKS_DIFFER))
@@ -121,9 +121,9 @@ class SlackHistory:
             earlier = said[:most][::-1]
         return await self._hear(earlier, place.channel, "0", with_ours=True)
 
-    async def _sweep(self, place: MarkedChannel, since: str) -> AsyncIterator[Swept]:
+    async def _sweep(self, place: MarkedChannel, since: str, gap: Gap) -> AsyncIterator[Swept]:
         name = f"{self._us.team}:{place.channel}"
-        floor = max(place.mark, since)
+        floor, posts = max(place.mark, since), posts_in(gap, f"{NETWORK}:{self._us.team}:{place.channel}")
         refused: DeliveryRefused | None = None
         known = self._reached.newest.get(place.channel, floor)
         try:
@@ -134,9 +134,14 @@ class SlackHistory:
         direct = f"{NETWORK}:{self._us.team}:{place.channel}:" if place.channel.startswith("D") else ""
         yield Swept(channel=name, perceptions=heard, conversation=direct, left_out=max(0, len(missed) - MOST))
         furthest = [floor, *(str(message["ts"]) for message in missed)]
-        threads = dict.fromkeys(place.threads, True) if refused else await self._threads(place, missed, floor, since)
+        older, begin = ([], floor) if refused else await self._older(place, floor, since)
+        there = {str(one["ts"]): one for one in older}
+        threads = self._threads(place, (*missed, *older), floor)
         for thread, may_have_grown in sorted(threads.items(), key=itemgetter(1)):
-            replies = await self._replies(place.channel, thread, floor) if may_have_grown else []
+            after = since if posts else floor
+            replies = await self._replies(place.channel, thread, after) if may_have_grown or posts else []
+            there |= {str(one["ts"]): one for one in replies}
+            replies = [one for one in replies if str(one["ts"]) > floor]
             yield Swept(
                 channel=name,
                 perceptions=await self._hear(replies[:MOST], place.channel, floor),
@@ -146,6 +151,10 @@ class SlackHistory:
             furthest += [str(message["ts"]) for message in replies]
         if refused:
             raise refused
+        posts = {at: one for at, one in posts.items() if begin < at <= floor and is_in(one, threads)}
+        if posts and gap.now:
+            changes = await self._changes(posts, there, place.channel, gap.now)
+            yield Swept(channel=name, perceptions=(*changes,))
         # A message posted while we read may be in a place that was read before it, and may never arrive by itself.
         position = min(max(furthest), max(known, floor, *(str(message["ts"]) for message in missed)))
         self._reached.read(place.channel, position)
@@ -153,19 +162,35 @@ class SlackHistory:
             self._reached.known(place.channel, ts)
         yield Swept(channel=name, perceptions=(), position=position)
 
-    async def _threads(self, place: MarkedChannel, missed: Sequence[Any], floor: str, since: str) -> dict[str, bool]:
+    async def _older(self, place: MarkedChannel, floor: str, since: str) -> tuple[list[Any], str]:
+        """Return the latest messages that were read before, and since when these are all."""
+        if floor <= since:
+            return [], floor
+        span = {"oldest": since, "latest": floor, "inclusive": True, "limit": PAGE}
+        page = await self._call("conversations_history", channel=place.channel, **span)
+        found = list(page.get("messages") or ())
+        return found, min(str(one["ts"]) for one in found) if found and next_cursor(page) else since
+
+    def _threads(self, place: MarkedChannel, messages: Sequence[Any], floor: str) -> dict[str, bool]:
         """Return the recent threads and those that Slack reports as grown, each with whether it may hold something new.
 
         If Slack shows the latest reply of a thread that has not grown, no call is needed for it.
         """
-        older: Sequence[Any] = ()
-        if floor > since:
-            span = {"oldest": since, "latest": floor, "inclusive": True, "limit": PAGE}
-            page = await self._call("conversations_history", channel=place.channel, **span)
-            older = page.get("messages") or ()
-        ends = {str(message["ts"]): str(message.get("latest_reply") or "") for message in (*missed, *older)}
+        ends = {str(message["ts"]): str(message.get("latest_reply") or "") for message in messages}
         known = {thread: not ends.get(thread) or ends[thread] > floor for thread in place.threads}
         return known | {ts: True for ts, end in ends.items() if end > floor}
+
+    async def _changes(
+        self, known: Posts, there: Mapping[str, Any], channel: str, now: datetime
+    ) -> Sequence[Perception]:
+        """Return what became of messages that were heard before: it came while nobody listened."""
+        left = {ts: one for ts, one in there.items() if ts in known and one.get("subtype") != "tombstone"}
+        told = {ts: text_of(object_of(one, "edited"), "ts") for ts, one in left.items()}
+        said = await self._hear([one for ts, one in left.items() if told[ts] or known[ts].brings], channel, "0")
+        changed = [edited(one, moment(at), at) for one in said for at in (told[one.position] or stamp(now),)]
+        lost = [(ts, one.key, one.conversation) for ts, one in known.items() if ts not in left]
+        gone = [deleted(key, place, now, stamp(now), moment(ts)) for ts, key, place in lost]
+        return [*changed, *gone]
 
     async def _replies(self, channel: str, thread: str, floor: str) -> list[Any]:
         try:

@@ -57,14 +57,14 @@ class People:
         self._enter("edit", found, found.author, is_delivered=deliver)
         self.service.changed(place, found, is_delivered=deliver)
 
-    async def unfurl(self, channel: str, message: str, title: str = "Example") -> None:
+    async def unfurl(self, channel: str, message: str, title: str = "Example", *, deliver: bool = True) -> None:
         """Have Discord tell of a change though the text is the same: a link got its preview, or lost it."""
         place, found = self._message(channel, message)
         found.embeds[:] = [{"type": "link", "url": "https://example.org/", "title": title}] if title else []
         found.flags |= 0 if title else SUPPRESS_EMBEDS
         found.fields.pop("embeds", "")
-        self._enter("unfurl", found, "")
-        self.service.changed(place, found)
+        self._enter("unfurl", found, "", is_delivered=deliver)
+        self.service.changed(place, found, is_delivered=deliver)
 
     async def delete(self, channel: str, message: str, *, deliver: bool = True) -> None:
         """Take a message down."""

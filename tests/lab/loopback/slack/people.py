@@ -67,14 +67,14 @@ class People:
         self._enter("delete", message, message.user or "", is_delivered=deliver)
         return self.service.remove(self._channel(channel), message, is_delivered=deliver)
 
-    async def unfurl(self, channel: str, ts: str, title: str = "Example") -> str:
+    async def unfurl(self, channel: str, ts: str, title: str = "Example", *, deliver: bool = True) -> str:
         """Have Slack say that a message shows a link, or none any more, and its text is the same; give the event's ts."""
         message = self._message(channel, ts)
         before = self.service.snapshot(message)
         message.attachments[:] = [{"id": 1, "from_url": "https://example.org/", "title": title}] if title else []
         message.fields.pop("attachments", "")
-        self._enter("unfurl", message, "")
-        return self.service.changed(message, before)
+        self._enter("unfurl", message, "", is_delivered=deliver)
+        return self.service.changed(message, before, is_delivered=deliver)
 
     async def react(self, channel: str, ts: str, user: str, name: str, *, deliver: bool = True) -> str:
         """Put a reaction on a message; give the message's ts."""
