@@ -393,7 +393,7 @@ async def test_a_chat_completions_server_is_asked_for_tried_and_kept(row: Row, m
         with machine.terminal("onboard", columns=columns) as terminal:
             for asked, said in (("Which networks", ""), ("Which voices", kind), ("Address of the", "http://"),
                                 ("is no web address", ""), ("Address of the", "127.0.0.1:9/v1"), ("Its key (Enter: none)", "old"),
-                                ("Which of its models", model), ("FIX", ""), ("What now?", "again"), ("Which voices", kind),
+                                ("Which of its models", model), ("FIX", ""), ("What now?", "again"), ("Which voices", ""),
                                 ("Address of the", url.format(port=port)), ("Its key (Enter: none)", key),
                                 ("Which of its models", model), ("some-model answered", ""), ("call you", "Ada"),
                                 ("Your time zone", "Europe/Lisbon")):  # fmt: skip

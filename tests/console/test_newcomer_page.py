@@ -61,10 +61,12 @@ def test_console_a_turn_tells_its_state_and_its_price_in_words(machine: Machine,
 
 
 def test_console_life_fits_a_phone(console: Console, tabs: Tabs) -> None:
-    """page-phone: the chart is no wider than its place, no label is cut, and strips and axes have their names."""
+    """page-phone: chart and table, a long word's too, are no wider than their place, no label is cut, axes have names."""
     tab = tabs("light", 390).enter(console(), "life")
     shown = tab.page.locator(".picture text").all_text_contents()
     assert tab.page.evaluate("document.querySelector('.picture').closest('.scroll').scrollWidth") <= 390
     assert tab.page.evaluate(OUTSIDE) == []
+    tab.page.locator("td .private").first.evaluate("one => { one.textContent = 'a'.repeat(300); }")
+    assert tab.page.locator(".scroll", has=tab.page.locator("th")).first.evaluate("one => one.scrollWidth") <= 390
     assert {"Turns", "time"} <= {*shown}
     assert "Mood bad to good" in " ".join(shown)

@@ -122,11 +122,11 @@ class NamesQuestion:
     """A question whose answer is names out of a list."""
 
     def __init__(self, what: str, known: Sequence[str], default: str) -> None:
-        self._what, self._known, self._default = what, known, default
+        self._what, self._known, self.default = what, known, default
 
     def read(self, given: str) -> tuple[str, ...]:
         """Return the names in an answer. Raises: UsageProblem for one that is unknown."""
-        names = tuple(name.strip() for name in (given or self._default).split(",") if name.strip())
+        names = tuple(name.strip() for name in (given or self.default).split(",") if name.strip())
         for name in names:
             if name not in (*self._known, *OF_TESTS) and not OWN_PART.fullmatch(name):
                 raise UsageProblem(f"there is no {name!r}: the {self._what} are {', '.join(self._known)}")
@@ -135,7 +135,7 @@ class NamesQuestion:
     def ask(self, given: str) -> tuple[str, ...]:
         """Return the names that somebody types; asks until they are known."""
         while True:
-            typed = given or _ask(f"Which {self._what}, with commas? ({', '.join(self._known)})", self._default)
+            typed = given or _ask(f"Which {self._what}, with commas? ({', '.join(self._known)})", self.default)
             try:
                 return self.read(typed)
             except UsageProblem as problem:
@@ -149,8 +149,8 @@ def _tell(text: str) -> None:
 
 def _ask(question: str, default: str = "", *, hides: bool = False) -> str:
     """Ask at the terminal; Enter means the default."""
-    shown = fitted(f"{question} [{default}]" if default else question)
-    return str(click.prompt(shown, default=default, show_default=False, hide_input=hides, err=True)).strip()
+    shown = fitted(f"{question} [{default}]:\xa0" if default else f"{question}:\xa0").replace("\xa0", " ")
+    return str(click.prompt(shown, default, hide_input=hides, show_default=False, prompt_suffix="", err=True)).strip()
 
 
 def _sure(question: str, *, default: bool = False) -> bool:
@@ -218,7 +218,9 @@ class Setup:
             _tell(MINDS)
         while True:
             voices = names.ask(given) if self._is_asked else names.read(given)
-            self.settings["providers"] = voices
+            if "openai_compat" not in voices:  # its server was given up
+                self.settings = {key: one for key, one in self.settings.items() if not key.startswith("openai.")}
+            self.settings["providers"], names.default = voices, ",".join(voices)
             if "anthropic_api" in voices:
                 self._ask_for("ANTHROPIC_API_KEY")
             if "openai_compat" in voices and self._is_asked:

@@ -78,16 +78,12 @@ async def test_without_a_mind_it_is_silent_where_it_was_only_overhearing(
     await slack.add_user("U9", "Oz")
     async with wake(voice=Rehearsal(home), **OWNED) as soul:
         await turned_on(slack)
-        lines = (
-            "Does anyone know why the tests fail?",
-            "I'm so sad, our cat died",
-            "ik ben blij dat je er bent",
-            "Who is on call?",
-        )
-        for n, line in enumerate(lines, 1):
+        for n, line in enumerate(
+            ("Does anyone know why the tests fail?", "I'm so sad, our cat died", "Who is on call?"), 1
+        ):
             await heard(slack, soul, line, n)
         before = await said(slack)
-        await heard(slack, soul, CRY, len(lines) + 1)
+        await heard(slack, soul, CRY, 4)
         after = await said(slack)
 
     assert [one for one in before if "take part" not in one[2]] == []
