@@ -78,10 +78,10 @@ UPDATE promise SET due_at = :at WHERE plan = :plan AND state IN ('open', 'overdu
 -- name: plans_open
 SELECT count(*) AS plans FROM due WHERE conversation = :conversation AND fired_turn IS NULL;
 
--- name: plan_same
--- The same words for the same minute, asked for there already.
-SELECT id FROM due WHERE conversation = :conversation AND scheduled_for >= :minute AND scheduled_for < :minute || '~'
-  AND fired_turn IS NULL AND short > 0 AND text = :text LIMIT 1;
+-- name: plans_at
+-- What was asked for there for somebody and the same minute already.
+SELECT id, text FROM due WHERE conversation = :conversation AND scheduled_for >= :minute AND scheduled_for < :minute || '~'
+  AND fired_turn IS NULL AND short > 0 AND person = :person;
 
 -- name: plan_twin
 -- What waits there with the same words for the same minute.

@@ -88,7 +88,7 @@ def _known(db: Database, intent: Intent, act: FactKnown) -> str:
     values = {"kind": act.kind, "keys": keys, "about": valid(act.of), "until": act.until and act.until.isoformat()}
     for row in db.all("facts_of", persons=dump([person])):
         if row["ended_at"] is None and row["audience"] == intent.audience and row["about"] == act.of:
-            if _plain(row["text"]) == _plain(text):  # said again: it is confirmed, and found by the new keys too
+            if plain(row["text"]) == plain(text):  # said again: it is confirmed, and found by the new keys too
                 db.run("fact_confirmed", id=row["id"], **values)
                 return " ".join(filter(None, ended))
             if act.kind == NAME == row["kind"] and not act.of:
@@ -147,7 +147,7 @@ def called_here(db: Database, intent: Intent, person: str, short: str) -> str:
 def _opened(db: Database, intent: Intent, act: MatterOpened) -> None:
     person, text = canonical(db, act.person), valid(act.text[:TEXT_CHARS])
     waiting = open_matters(db, [person], day_of(db, person, intent.at))
-    if any(_plain(one.text) == _plain(text) and one.audience == intent.audience for one in waiting):
+    if any(plain(one.text) == plain(text) and one.audience == intent.audience for one in waiting):
         return
     if len(waiting) >= MOST_MATTERS:
         undated = sorted([one.id for one in waiting if one.when is None])
@@ -167,8 +167,9 @@ def _opened(db: Database, intent: Intent, act: MatterOpened) -> None:
     )
 
 
-def _plain(text: str) -> list[str]:
-    return _WORDS.findall(text.casefold())
+def plain(text: str) -> list[str]:
+    """Return what makes two texts the same: their words, else the text. Pure."""
+    return _WORDS.findall(text.casefold()) or [text]
 
 
 def keys_of(act: FactKnown) -> str:

@@ -17,7 +17,7 @@ from claudius.acts import PlanCancelled, PlanMade, PlanMoved, ZoneSet
 from claudius.errors import RowInvalid
 from claudius.intent import LAPSES_AT, PROMISE_DUE, WHAT, Intent, Schedule
 from claudius.memory.database import Core, Database, Decoding, Row, dump, instant, parse_object, stamp
-from claudius.memory.facts import called_here
+from claudius.memory.facts import called_here, plain
 from claudius.memory.inbox import hold, keep, position
 from claudius.memory.seeing import Seeing, ids_of
 from claudius.perception import SELF, Kind, Origin, Perception, Place, ScheduledExtra, TickExtra
@@ -112,19 +112,18 @@ def book_plan(db: Database, intent: Intent, act: PlanMade | PlanMoved | PlanCanc
 
 def _made(db: Database, intent: Intent, act: PlanMade) -> str:
     """Store a plan, or find the same one there already."""
-    where, text = intent.conversation, valid(act.text)
-    same = db.value("plan_same", conversation=where, minute=stamp(act.at)[:16], text=text)
+    where, text, person = intent.conversation, valid(act.text), _id_here(db, act.person, intent.conversation)
+    there = db.all("plans_at", conversation=where, minute=stamp(act.at)[:16], person=person)
+    same = next((row["id"] for row in there if plain(row["text"]) == plain(text)), None)
     if same is None and act.at <= intent.at and _is_said_now(db, intent, text):
         return ""  # a model that only repeats itself would plan it again and again
     if same is None:
-        is_closed = intent.planned is not None and intent.planned.closes
-        if is_closed or open_plans(db, where) >= MOST_OPEN:
+        if (intent.planned and intent.planned.closes) or open_plans(db, where) >= MOST_OPEN:
             log.info("a plan was refused", extra={"conversation": where})
             return unplanned(text)
         short = number(db, act.person, intent.audience, "p")
         digest = sha256(f"{intent.turn}:{act.person}:p{short}".encode("utf-8", "surrogatepass")).digest()
         same = int.from_bytes(digest[:6], "big")
-        event = {"event": PROMISE_DUE} if act.kind == "promise" else {}
         db.run(
             "plan_booked",
             id=same,
@@ -135,10 +134,10 @@ def _made(db: Database, intent: Intent, act: PlanMade) -> str:
             repeat=act.repeat,
             until=act.until and act.until.isoformat(),
             conversation=where,
-            params=dump({WHAT: text} | event),
+            params=dump({WHAT: text} | ({"event": PROMISE_DUE} if act.kind == PROMISE else {})),
             text=text,
             audience=intent.audience,
-            person=_id_here(db, act.person, where),
+            person=person,
             asked_by=_id_here(db, intent.person or act.person, where),
             short=short,
             made_as=act.kind,
@@ -152,7 +151,7 @@ def _made(db: Database, intent: Intent, act: PlanMade) -> str:
 def _is_said_now(db: Database, intent: Intent, text: str) -> bool:
     """Return whether a plan with these words is what the turn carries out."""
     plans = [key.split(":")[1].partition("/")[2] for key in intent.answers if key.startswith("due:schedule/")]
-    return text in [row["text"] for one in plans if (row := db.one("plan_here", id=int(one)))]
+    return plain(text) in [plain(row["text"]) for one in plans if (row := db.one("plan_here", id=int(one)))]
 
 
 def _first(act: PlanMade | PlanMoved) -> str | None:

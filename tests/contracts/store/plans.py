@@ -322,7 +322,7 @@ async def p23(ground: Ground) -> None:
 async def p24(ground: Ground) -> None:
     """Ask twice, then for another minute."""
     async with awake(ground) as store:
-        first = await book(store, made(), made(at=TOMORROW + timedelta(seconds=20)))
+        first = await book(store, made(), made("Call the  dentist!", at=TOMORROW + timedelta(seconds=20)))
         second = await book(store, made(at=TOMORROW + timedelta(minutes=1)), n=2)
         shown = await listed(store)
     assert first[0] == first[1]
@@ -336,11 +336,11 @@ async def p25(ground: Ground) -> None:
     async with awake(ground) as store:
         await book(store, made("alone"))
         mine = await book(store, made("stand up"), n=2, at=CHANNEL)
-        theirs = await book(store, made("sit down", person=BEN), n=3, person=BEN, at=CHANNEL)
+        theirs = await book(store, made("stand up", person=BEN), n=3, person=BEN, at=CHANNEL)
         here = await listed(store, at=CHANNEL)
         in_private = await listed(store)
     assert mine[0].endswith("· stand up · p1, Ana")
-    assert theirs[0].endswith("· sit down · p1, Ben")
+    assert theirs[0].endswith("· stand up · p1, Ben")
     assert (here[0][2], in_private[0][2]) == ("stand up", "alone")
     assert (len(here), len(in_private)) == (1, 1)
 
