@@ -76,7 +76,7 @@ _TIMES = ("asked_at", "until", "started_at", "ended_at", "granted_at", "expires_
 _READ: Readers = {
     "is_owner": bool, "third": bool, "cls": ToolClass, "state": CallState, "args": parse_object,
     "schema": parse_object, "approvers": parse_strings,
-    **dict.fromkeys(_TIMES, maybe_instant),
+    "card": CARD.decode, **dict.fromkeys(_TIMES, maybe_instant),
 }  # fmt: skip
 
 
@@ -91,6 +91,11 @@ class DecidedCard(Struct, frozen=True, kw_only=True):
     state: CallState
     by: str
     """Who decided it; empty = nobody did."""
+
+
+def _decided(row: Row) -> DecidedCard:
+    with Decoding("outbox", row["key"]):
+        return struct_of(DecidedCard, {**row, "by": row["allowed_by"], "receipt": row["receipt"] or ""}, _READ)
 
 
 class CallStore:
@@ -219,16 +224,7 @@ class CallStore:
 
     def decided_cards(self) -> tuple[DecidedCard, ...]:
         """Return the posts whose question is decided, and which do not say so yet."""
-        found = []
-        for row in self._core.look("cards_decided"):
-            with Decoding("outbox", row["key"]):
-                card = CARD.decode(row["card"])
-            where = {name: row[name] for name in ("key", "conversation")}
-            state = CallState(row["state"])
-            found.append(
-                DecidedCard(**where, receipt=row["receipt"] or "", card=card, state=state, by=row["allowed_by"])
-            )
-        return tuple(found)
+        return tuple(map(_decided, self._core.look("cards_decided")))
 
     async def card_settled(self, key: str) -> None:
         """Note that a post shows the verdict."""

@@ -207,6 +207,9 @@ def _was_asked(recollection: Recollection, perception: Perception) -> bool:
     for turn, entry in _backwards(recollection):
         if entry.entry_type is EntryType.USER_MESSAGE and entry.person == perception.person:
             return False
+        kinds = {one.entry_type for one in turn.entries}
+        if entry.entry_type is EntryType.TOOL_USE and EntryType.TOOL_RESULT not in kinds:
+            return True  # it asked for consent, whoever may give it
         if entry.entry_type is EntryType.EXTERNAL_DIALOG and not QUESTION_MARKS.isdisjoint(entry.content):
             heard = {one.person for one in turn.entries if one.entry_type is EntryType.USER_MESSAGE}
             if not heard or perception.person in heard:
