@@ -176,6 +176,7 @@ class McpConnection:
             del self.calls[job["id"]]
         if scope.cancelled_caught:  # nobody tells whether it stopped; what it still does ends with it
             self._hands.forget(self)
+            self._hands.say({"server": self.name, "changed": True})
             await anyio.sleep(CANCEL_S)
         if self not in self._hands and not self.calls:
             self.end()
