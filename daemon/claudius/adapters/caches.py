@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from claudius.adapters.incoming import MISREAD
 from claudius.errors import DeliveryRefused, DeliveryUnknown
 from claudius.memory.seen import HeardPost
-from claudius.perception import Place
+from claudius.perception import Perception, Place, brought
 from claudius.runtime.adapter import Gap, Swept
 
 log = logging.getLogger(__name__)
@@ -120,6 +120,11 @@ def posts_in(gap: Gap, channel: str) -> Posts:
 def is_in(post: HeardPost, threads: Collection[str]) -> bool:
     """Return whether a message stands in a channel itself, or in one of these threads. Pure."""
     return Place.of(post.conversation).thread in ("", post.key.rpartition(":")[2], *threads)
+
+
+def has_lost(post: HeardPost, now: Perception) -> bool:
+    """Return whether a message shows less besides its words than it did. Pure."""
+    return len(brought(now)) + len(getattr(now.extra, "files", ())) < post.brings
 
 
 async def swept(

@@ -118,8 +118,7 @@ NOBODYS = "audited boot checkpoint daimon job participation psyche_kernel psyche
 _OF_PLACE: Rule = {"conversation": _PLACES}
 _OF_PERSON: Rule = {"person": _IDS}
 _OF_PEER: Rule = {"peer_id": _IDS, "audience": _LABELS}
-_OF_AUDIENCE: Rule = {"audience": _LABELS}
-_TOLD: Rule = {"sources": _LEARNED}
+_OF_AUDIENCE, _TOLD = Rule(audience=_LABELS), Rule(sources=_LEARNED)
 _ALIKE: Mapping[str, Rule] = {
     f"{OWN} {NOBODYS}": {},
     "numbered pairing person psyche_edge psyche_trace reaction unsaid wish": _OF_PERSON,

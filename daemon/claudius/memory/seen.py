@@ -6,8 +6,6 @@ the soul wrote in that turn may have come from them.
 First hand: a turn that saw such a row is derived, whole. Second hand: one that saw only what was written in such a turn
 is derived where it names the person, or holds a word of what is erased that nothing else gives, until no more is found;
 else everybody would soon have seen everybody. Where one message is deleted or edited, the second test alone is made.
-
-Source: the design of acts, section 8.
 """
 
 from __future__ import annotations
@@ -58,11 +56,11 @@ class Seen(Struct, frozen=True, array_like=True):
 
 
 class HeardPost(Struct, frozen=True):
-    """A message that was heard, or shown above another, by its key."""
+    """A message that was heard, or shown above another: its key, its place, how many files and previews it brought."""
 
     key: str
     conversation: str
-    brings: bool  # more than its words: a file, say, or a link's preview
+    brings: int
 
 
 class _Shown(Struct, frozen=True):
@@ -151,11 +149,6 @@ def seen_in(snapshot: bytes) -> Seen:
         return kept
     found: _Snapshot = decoder(_Snapshot).decode(snapshot)
     return Seen(first=_first(found.past, is_summed_up=bool(found.recollection.summary)), rows=tuple(_rows(found)))
-
-
-def packed(seen: Seen) -> bytes:
-    """Return the ids as they are kept once the record of their turn has expired. Pure."""
-    return msgspec.json.encode(seen)
 
 
 def _first(past: Sequence[int | str | _Row], *, is_summed_up: bool) -> int:
@@ -262,7 +255,8 @@ def names_left(kept: KeptTurn, without: Collection[str] = ()) -> Raw:
         seen = seen_in(bytes(kept.snapshot))
     except msgspec.MsgspecError:
         return ERASED_SNAPSHOT
-    return Raw(packed(replace(seen, rows=tuple(row for row in seen.rows if not set(row).intersection(without)))))
+    left = [row for row in seen.rows if not set(row).intersection(without)]
+    return Raw(msgspec.json.encode(replace(seen, rows=tuple(left))))
 
 
 def perception_of(row: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -635,14 +629,14 @@ def _heard_in(db: Database, record: int) -> Sequence[_Perception] | None:
 
 def posts_since(db: Database, since: str) -> list[HeardPost]:
     """Return which messages were heard, or shown, since an instant, and are there as far as anybody knows."""
-    places, bring = {row["key"]: row["conversation"] for row in db.all("heard_since", since=since)}, set[str]()
+    places, bring = {row["key"]: row["conversation"] for row in db.all("heard_since", since=since)}, dict[str, int]()
     for turn in turns_seen(db, since):
         for one in _heard_in(db, turn.record) or ():
-            bring.update([one.key] if one.extra.read or any(it.how in BROUGHT for it in one.extra.shown) else [])
+            bring[one.key] = len(one.extra.read) + sum(it.how in BROUGHT for it in one.extra.shown)
             for it in one.extra.shown:
                 if it.of and it.how not in BROUGHT:
                     places.setdefault(it.of, turn.conversation)
-    return [HeardPost(key, conversation, key in bring) for key, conversation in places.items()]
+    return [HeardPost(key, conversation, bring.get(key, 0)) for key, conversation in places.items()]
 
 
 def soul_texts_of(db: Database, one: SeenTurn, *, acts: bool = True) -> Iterator[str]:

@@ -12,6 +12,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+import msgspec
 from msgspec import MsgspecError, Raw, Struct
 from msgspec.structs import asdict, replace
 
@@ -44,7 +45,7 @@ from claudius.memory.plans import TOO_MANY, book_plan, keep_plans
 from claudius.memory.psyche import move_psyche
 from claudius.memory.recall import RecallLimits, Shelf, let_go, recall
 from claudius.memory.seeing import Seeing, alone, ids_of
-from claudius.memory.seen import ERASED, NO_SNAPSHOT, KeptTurn, is_damaged, packed, seen_in, snapshot_of, unpack
+from claudius.memory.seen import ERASED, NO_SNAPSHOT, KeptTurn, is_damaged, seen_in, snapshot_of, unpack
 from claudius.memory.whispers import Claims
 from claudius.perception import Perception, internal, is_terminal, joint, private
 from claudius.prompt import valid
@@ -490,7 +491,7 @@ def _seen_in(kept: bytes | None, snapshot: bytes) -> bytes:
     if kept is not None and is_damaged(kept):
         return b""
     try:
-        return packed(seen_in(snapshot if kept is None else bytes(unpack(kept).snapshot)))
+        return msgspec.json.encode(seen_in(snapshot if kept is None else bytes(unpack(kept).snapshot)))
     except MsgspecError:
         return b""
 

@@ -6,8 +6,6 @@ record comes before the row in the audit log, that row before anything is erased
 Where several processes share the store, each lets go of the person first, and nobody hears them until the store holds
 nothing of them: if the process that erases fails or dies, another one erases what is left in the store. What the
 database files still hold is overwritten in the next quiet hour, or at once where that keeps nobody waiting.
-
-Source: the security design, section 9.
 """
 
 from __future__ import annotations
@@ -379,7 +377,7 @@ class Forgetting:
             copies_elsewhere = self._archive.beyond()
         else:
             erased, copies_elsewhere = await self._erase_rows(begun), []
-        if any(_is_own(one) for one in ids):
+        if any(one.startswith("terminal:") and not one.rpartition(":")[2].startswith("as-") for one in ids):
             # what this machine's user typed into Claude Code sessions; those sessions continue without the soul
             for directory in self._home.sessions:
                 if directory.exists():
@@ -481,12 +479,6 @@ class Forgetting:
             self._store, home.database, probes, places, self._archive.searched() if self._archive else None,
             [str(home.root / one) for one in kept] + [str(path) for path in home.state.glob("erasing-*.json")],
         )  # fmt: skip
-
-
-def _is_own(person: str) -> bool:
-    """Return whether an id is that of this machine's user, and not another name at the terminal. Pure."""
-    network, _, rest = person.partition(":")
-    return network == "terminal" and not rest.rpartition(":")[2].startswith("as-")
 
 
 def _verified(receipt: Mapping[str, Any]) -> dict[str, Any]:

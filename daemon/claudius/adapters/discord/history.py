@@ -16,7 +16,7 @@ from typing import Any
 import discord
 from msgspec.structs import replace
 
-from claudius.adapters.caches import MarkedChannel, Posts, Reached, is_in, marked_channels, posts_in, swept
+from claudius.adapters.caches import MarkedChannel, Posts, Reached, has_lost, is_in, marked_channels, posts_in, swept
 from claudius.adapters.discord.api_errors import FAILURES, classify
 from claudius.adapters.discord.gateway import Gateway
 from claudius.adapters.discord.incoming import (
@@ -26,6 +26,7 @@ from claudius.adapters.discord.incoming import (
     DiscordMessage,
     KnownChannels,
     Where,
+    bared,
     interpret,
     moment,
     perceive,
@@ -177,10 +178,12 @@ class DiscordHistory:
     ) -> tuple[Perception, ...]:
         """Return the edits of messages that were heard before: one that came while nobody listened is not reported."""
         mine = {str(one.id): one for one in messages if str(one.id) in known}
-        changed = {one: mine[one].edited_at or (now if known[one].brings else None) for one in mine}
-        said = await self._hear([mine[one] for one, at in changed.items() if at], where)
-        told = [(message, changed[message.key.rpartition(":")[2]]) for message in said]
-        return tuple([one for message, at in told if at for one in reworded(message, at)])
+        said = await self._hear([one for id_, one in mine.items() if one.edited_at or known[id_].brings], where)
+        ids = {message.key.rpartition(":")[2]: message for message in said}
+        told = [one for id_, message in ids.items() if (at := mine[id_].edited_at) for one in reworded(message, at)]
+        less = [(one, mine[id_].edited_at or one.at) for id_, one in ids.items() if has_lost(known[id_], one)]
+        bare = [bared(one, last, now) for one, last in less if now]
+        return *told, *bare
 
     def _unmarked(self, gap: Gap) -> list[MarkedChannel]:
         """Find channels without a stored position that hold something newer than the newest stored message.

@@ -253,10 +253,12 @@ async def heeded(
     if not isinstance(said, DiscordMessage) or not (at or is_bare):
         return []  # only a link preview was added, or the message is ours
     said_now = perceive(said, us, await know(said.user, message.author))
-    # Discord does not say when its previews were taken away: after any edit, and before the next one.
-    last = at or said_now.at
-    bare = [edited(said_now, last, f"{stamp(last)}~")] if is_bare else []
-    return [*(reworded(said_now, at) if at else []), *bare]
+    return [*(reworded(said_now, at) if at else []), *([bared(said_now, at or said_now.at, now)] if is_bare else [])]
+
+
+def bared(message: Perception, last: datetime, now: datetime) -> Perception:
+    """Return a message that may have lost previews, at a time that Discord does not tell: after its last edit. Pure."""
+    return edited(message, last, f"{stamp(last)}~{stamp(now)}")
 
 
 def reworded(message: Perception, at: datetime) -> list[Perception]:

@@ -21,7 +21,7 @@ from typing import Any
 from msgspec import Struct, field
 from slack_sdk.web.async_client import AsyncWebClient
 
-from claudius.adapters.caches import MarkedChannel, Posts, Reached, is_in, marked_channels, posts_in, swept
+from claudius.adapters.caches import MarkedChannel, Posts, Reached, has_lost, is_in, marked_channels, posts_in, swept
 from claudius.adapters.incoming import MISREAD, deleted
 from claudius.adapters.slack.incoming import NETWORK, SlackBot, SlackMessage, from_history, moment, perceive, stamp
 from claudius.adapters.slack.people import SlackPeople
@@ -187,7 +187,8 @@ class SlackHistory:
         left = {ts: one for ts, one in there.items() if ts in known and one.get("subtype") != "tombstone"}
         told = {ts: text_of(object_of(one, "edited"), "ts") for ts, one in left.items()}
         said = await self._hear([one for ts, one in left.items() if told[ts] or known[ts].brings], channel, "0")
-        changed = [edited(one, moment(at), at) for one in said for at in (told[one.position] or stamp(now),)]
+        told |= {one.position: stamp(now) for one in said if has_lost(known[one.position], one)}
+        changed = [edited(one, moment(at), at) for one in said if (at := told[one.position])]
         lost = [(ts, one.key, one.conversation) for ts, one in known.items() if ts not in left]
         gone = [deleted(key, place, now, stamp(now), moment(ts)) for ts, key, place in lost]
         return [*changed, *gone]
