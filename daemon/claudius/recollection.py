@@ -50,6 +50,7 @@ MOODS = ("neutral", "engaged", "focused", "frustrated", "sardonic")
 STATE_DEFAULTS: Mapping[str, str] = {key.value: "" for key in StateKey} | {StateKey.EMOTIONAL_STATE.value: MOODS[0]}
 
 
+MOST_MATTERS = 8
 RECEIPTS = "receipts"
 """The key, in the metadata of the last words of a turn, of the lines that tell what it really did."""
 CANNED = "canned"
@@ -388,6 +389,8 @@ class Recollection(Struct, frozen=True, kw_only=True):
     """For how many constraints of others there is no room."""
     matters: tuple[Matter, ...] = ()
     """What is open in the life of the addressee and may be shown here, in the order in which it is shown."""
+    dated: int = 0
+    """How much of what is open in their life anywhere has its day: eight leave no room."""
     second_thought: str = ""
     """The cortex's answer when it was consulted about this message."""
     intuitions: tuple[Intuition, ...] = ()

@@ -22,6 +22,7 @@ def test_every_way_shows_one_document(machine: Machine) -> None:
     """`users show`, `!whoami`, `ensoul status --me` and the rehearsal voice differ in their first line alone."""
     (row,) = rows("newcomer", "any", only="users-show")
     assert row.values[0].right == {"must": ["the same document as whoami and Home"]}
+    machine.ok("config", "set", "clock.timezone", "Asia/Tokyo")
     machine.ok("chat", "--once", "My name is Annabel, I am vegan.")
     machine.ok("chat", "--once", "Remind me in 3 hours to water the fern.")
     ways = [("users", "show", "annabel"), ("chat", "--once", "!whoami"), ("ensoul", "status", "--me")]
@@ -30,7 +31,7 @@ def test_every_way_shows_one_document(machine: Machine) -> None:
     asked = machine.ok("users", "show", "Annabel", "--json").json
 
     assert documents[0] == documents[1] == documents[2]
-    for line in ("- called Annabel (f1)", "- Is vegan (f2)", "Planned (UTC):", "water the fern"):
+    for line in ("- called Annabel (f1)", "- Is vegan (f2)", "Planned (Asia/Tokyo):", "water the fern"):
         assert any(line in one for one in documents[0]), line
         assert line in said
     assert {(one["kind"], one["text"]) for one in asked["facts"]} == {("name", "Annabel"), ("constraint", "Is vegan")}

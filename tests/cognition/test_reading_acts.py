@@ -252,3 +252,17 @@ def test_any_arguments_are_done_or_refused(do: str, first: Any, second: Any, thi
     found = read_acts(line, known())
 
     assert len(found.done) + len(found.refused) == 1
+
+
+def test_a_ninth_dated_matter_is_refused_where_it_can_still_be_repaired() -> None:
+    """Those that end make room; one without a day has its place in the eight as long as any other has none."""
+    opened, closed = '{"do": "open", "text": "exam", "when": "2026-12-01"}', '{"do": "close", "matter": "m2"}'
+    dated = (replace(HERE.matters[0], when=NOW.date()),)
+    for lines, taken, refused in [
+        ([opened], 7, []),
+        ([opened, opened], 7, ["open"]),
+        (['{"do": "open", "text": "a house"}'], 8, ["open"]),
+        ([closed, opened], 8, []),
+    ]:
+        read = read_acts("\n".join(lines), known(matters=dated, dated=taken))
+        assert [one.do for one in read.refused] == refused, (lines, taken)

@@ -14,6 +14,7 @@ from msgspec import to_builtins
 
 from claudius.cli.output import Group, clock, json_option, print_result, safe
 from claudius.cognition.timing import known_zone
+from claudius.config.load import load
 from claudius.errors import EXIT_FAILED, UsageProblem
 from claudius.home import Home
 from claudius.memory.facts import Knowledge, told
@@ -56,7 +57,8 @@ def show(person: str, *, as_json: bool) -> None:
 
 def written(found: Knowledge) -> Iterator[str]:
     """Yield the document of who a person is to the soul, below its first line, as the terminal shows it."""
-    for line in told(found, known_zone(found.zone, "")):
+    own = load(Home.of(os.environ), os.environ).config.clock.timezone
+    for line in told(found, known_zone(found.zone, own)):
         yield safe(re.sub(r"<#([^<>]*)>", r"\1", line))
 
 

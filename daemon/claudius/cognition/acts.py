@@ -34,7 +34,7 @@ from claudius.cognition.timing import known_zone, zone_name, zone_of
 from claudius.decoding import decoder, misshapen
 from claudius.errors import BadConfiguration
 from claudius.prompt import UNSEEN, quoted, short_name
-from claudius.recollection import EntryType, Recollection
+from claudius.recollection import MOST_MATTERS, EntryType, Recollection
 from claudius.recurrence import fitting, local_instant
 
 ACTS: Final = "acts"
@@ -159,13 +159,15 @@ class _Refusal(Exception):
 
 
 class ActsBasis(Struct, kw_only=True):
-    """What acts are checked against; `zone` is whichever counts for the next one."""
+    """What acts are checked against; `zone` and `freed` are whichever count for the next one."""
 
     recollection: Recollection
     zone: str
     """The IANA zone that The Present names."""
     agrees: Callable[[str], bool] = bool
     """Whether a person other than the speaker wants to be written to."""
+    freed: int = 0
+    """How many more matters with a day the acts before it close than open."""
     tainted: str = ""
     """The third-party text that this turn heard or fetched: it may have asked for anything. Empty = there is none."""
 
@@ -307,6 +309,20 @@ def _forget(act: _Forget, known: ActsBasis) -> Forgotten:
     return Forgotten(fact=_fact(act.fact, known)) if act.fact else Forgotten(matter=_matter(act.matter or "", known))
 
 
+def _opened(act: _Open, known: ActsBasis) -> MatterOpened:
+    when = _day(act.when, "when")
+    if known.recollection.dated - known.freed >= MOST_MATTERS:
+        raise _Refusal(f"{MOST_MATTERS} matters with a day are open in their life: close one first")
+    known.freed -= when is not None
+    return MatterOpened(person=_person(known), text=_text(act.text), when=when)
+
+
+def _closed(act: _Close, known: ActsBasis) -> MatterClosed:
+    matter = _matter(act.matter, known)
+    known.freed += any(one.when and one.id == matter for one in known.recollection.matters)
+    return MatterClosed(matter=matter)
+
+
 def _moved_to(act: _Zone, known: ActsBasis) -> ZoneSet:
     known.zone = _iana(act.zone)
     return ZoneSet(person=_person(known), zone=known.zone)
@@ -314,10 +330,8 @@ def _moved_to(act: _Zone, known: ActsBasis) -> ZoneSet:
 
 _CHECKS: Final[Mapping[type, Callable[[Any, ActsBasis], Act]]] = {
     _Remind: _reminder, _Promise: _promise, _Move: _move, _Cancel: _cancel, _Know: _know, _Forget: _forget,
-    _Zone: _moved_to,
+    _Zone: _moved_to, _Open: _opened, _Close: _closed,
     _NoLonger: lambda act, known: FactEnded(fact=_fact(act.fact, known), why=_cut(act.text or "")),
-    _Open: lambda act, known: MatterOpened(person=_person(known), text=_text(act.text), when=_day(act.when, "when")),
-    _Close: lambda act, known: MatterClosed(matter=_matter(act.matter, known)),
 }  # fmt: skip
 
 

@@ -8,7 +8,6 @@ Source: the design of acts, sections 4, 5 and 10.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -29,17 +28,15 @@ from claudius.memory.seeing import Seeing, canonical
 from claudius.perception import TERMINAL, Origin, Perception, Place, internal, private
 from claudius.prompt import short_name, valid
 from claudius.receipts import changed, dropped
-from claudius.recollection import STATE_DEFAULTS, Fact, Matter, PastTurn, StateKey
+from claudius.recollection import MOST_MATTERS, STATE_DEFAULTS, Fact, Matter, PastTurn, StateKey
 from claudius.recurrence import zone_named
-
-log = logging.getLogger(__name__)
 
 CONSTRAINT, NAME = "constraint", "name"
 NEWEST_OF = (NAME, "home", "work")
 """Kinds of which the newest always stands beside the constraints."""
 SHOWN_CHARS, LINE_CHARS = 600, 60
 """Room for the facts of a prompt, and again for the constraints of others; for the line of `NEWEST_OF`."""
-MOST_MATTERS, MATTERS_SHOWN = 8, 3
+MATTERS_SHOWN = 3
 PAST_DAYS, COMING_DAYS = 14, 7
 """How long after its day, or after it was opened without one, and how long before, a matter is shown unasked."""
 OPEN_DAYS, UNDATED_DAYS = 30, 60
@@ -64,7 +61,7 @@ def book_fact(
                 return _hidden(db, intent, ("fact_row", "fact_hidden", "f"), act.fact)
             return _hidden(db, intent, ("matter_row", "matter_hidden", "m"), act.matter)
         case MatterOpened():
-            _opened(db, intent, act)
+            return _opened(db, intent, act)
         case MatterClosed():
             if _mine(db, intent, "matter_row", act.matter):
                 db.run("matter_closed", id=act.matter, at=stamp(intent.at))
@@ -144,16 +141,15 @@ def called_here(db: Database, intent: Intent, person: str, short: str) -> str:
     return f"{short}, {known['name'] if known and known['name'] else short_name(person)}"
 
 
-def _opened(db: Database, intent: Intent, act: MatterOpened) -> None:
+def _opened(db: Database, intent: Intent, act: MatterOpened) -> str:
     person, text = canonical(db, act.person), valid(act.text[:TEXT_CHARS])
     waiting = open_matters(db, [person], day_of(db, person, intent.at))
     if any(plain(one.text) == plain(text) and one.audience == intent.audience for one in waiting):
-        return
+        return ""
     if len(waiting) >= MOST_MATTERS:
         undated = sorted([one.id for one in waiting if one.when is None])
         if not undated:
-            log.info("a matter was not opened: there are too many", extra={"turn": intent.turn})
-            return
+            return dropped((), [text[:LINE_CHARS]])  # another turn opened the eighth since
         db.run("matter_closed", id=undated[0], at=stamp(intent.at))
     db.run(
         "matter_keep",
@@ -165,6 +161,7 @@ def _opened(db: Database, intent: Intent, act: MatterOpened) -> None:
         turn=intent.turn,
         opened_at=stamp(intent.at),
     )
+    return ""
 
 
 def plain(text: str) -> list[str]:
@@ -217,22 +214,22 @@ def known_here(
     heard: Sequence[Perception],
     past: Sequence[PastTurn],
     today: date,
-) -> tuple[tuple[Fact, ...], tuple[Fact, ...], tuple[Matter, ...], int]:
+) -> tuple[tuple[Fact, ...], tuple[Fact, ...], tuple[Matter, ...], int, int]:
     """Return the facts that a prompt shows, those that hold no more, and the matters that it shows.
 
-    `today`: by the addressee's clock. Last: how many constraints of others it has no room for.
+    `today`: by the addressee's clock. Last: how many constraints of others have no room, and matters of theirs a day.
     """
     persons = dump([*({addressee, *others} - {""})])
     rows = db.all("known_here", persons=persons, addressee=addressee)
     if not rows:
-        return (), (), (), 0
+        return (), (), (), 0, 0
     told = tuple([row["text"] for row in rows if row["what"] == "facts"])
     seen = frozenset([audience for one in told for audience in _read(one) if seeing.may((audience,))])
     facts, waiting = _facts_on(told, seen, today, addressee), [row for row in rows if row["what"] == "matter"]
     texts = [internal(one).what if one.origin is Origin.INTERNAL else one.text for one in heard]
     stems = frozenset(stemmed("\n".join(texts)))
-    theirs = [one for one in _still_open(waiting, today) if seeing.may((one.audience,))]
-    matters = shown_matters(theirs, stems, today)
+    still = _still_open(waiting, today)
+    matters = shown_matters([one for one in still if seeing.may((one.audience,))], stems, today)
     stems = stems.union(*[stemmed(one.text) for one in matters])
     known = shown_facts(facts, addressee, stems, is_bereaved=is_bereaved(past, heard))
     here = heard[-1].audience  # what was told elsewhere has no id here: nothing said in private ends it for a channel
@@ -241,6 +238,7 @@ def known_here(
         facts.ended,
         tuple([one if one.audience == here else replace(one, short="") for one in matters]),
         sum([one.kind == CONSTRAINT for one in facts.always]) - sum([one.kind == CONSTRAINT for one in known]),
+        sum([one.when is not None for one in still]),
     )
 
 

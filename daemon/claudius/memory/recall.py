@@ -92,7 +92,8 @@ def recall(
     zone = addressee.zone or limits.zone
     today = (now.astimezone(zone_named(zone)) if zone else now).date()
     there = _writers(db, past, {speaker.person, *[one.person for one in others]})
-    known, ended, matters, unshown = known_here(db, seeing, addressee.person, there, pending.perceptions, past, today)
+    shown = known_here(db, seeing, addressee.person, there, pending.perceptions, past, today)
+    known, ended, matters, unshown, dated = shown
     return Recollection(
         turn=pending.turn,
         nonce=nonce,
@@ -126,6 +127,7 @@ def recall(
         ended=ended,
         unshown=unshown,
         matters=matters,
+        dated=dated,
         shown_from="" if seeing.sees_all else seeing.audiences(),
     )
 

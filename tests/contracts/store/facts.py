@@ -149,7 +149,7 @@ async def _(ground: Ground) -> None:
         left = [one.text for one in (await store.people.known_of(ANA, NOW + timedelta(days=41))).open]
     assert len(every) == 8
     assert [one.text for one in found.matters] == ["the ninth", "day -1", "day -3"]
-    assert gone.matters == ()
+    assert (found.dated, gone.matters) == (6, ())
     assert left == ["someday 1", "someday 2"]
 
 
