@@ -260,9 +260,15 @@ def test_a_ninth_dated_matter_is_refused_where_it_can_still_be_repaired() -> Non
     dated = (replace(HERE.matters[0], when=NOW.date()),)
     for lines, taken, refused in [
         ([opened], 7, []),
-        ([opened, opened], 7, ["open"]),
+        ([opened, opened.replace("exam", "trip")], 7, ["open"]),
         (['{"do": "open", "text": "a house"}'], 8, ["open"]),
         ([closed, opened], 8, []),
     ]:
         read = read_acts("\n".join(lines), known(matters=dated, dated=taken))
         assert [one.do for one in read.refused] == refused, (lines, taken)
+
+
+def test_a_line_that_is_written_twice_is_one_act() -> None:
+    """Neither its receipt nor what `why` tells of it stands there twice."""
+    line = '{"do": "remind", "at": "2026-11-27T09:00", "text": "call"}'
+    assert len(read_acts(f"{line}\n{line}", known()).done) == 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta, tzinfo
+from itertools import groupby
 from typing import Any, Final, get_args
 
 import msgspec
@@ -177,7 +178,7 @@ def read_acts(text: str, known: ActsBasis) -> ReadActs:
     bare = text.strip()
     fenced = _FENCE.match(bare)
     written = map(str.strip, (fenced[1] if fenced else bare).split("\n"))
-    lines = [line for line in written if line.strip(_EDGES).casefold() not in ("", NONE)]
+    lines = [line for line, _ in groupby(written) if line.strip(_EDGES).casefold() not in ("", NONE)]
     if not lines:
         return ReadActs(written=NONE)
     done: list[Doable] = []
