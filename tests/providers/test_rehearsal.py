@@ -262,6 +262,8 @@ ANSWERS: list[tuple[dict[str, Any], str | list[str], list[str], list[str]]] = [
     # What waits is read out however it is asked for, and moved in few words; what only sounds like an hour moves nothing.
     *((HERE, asked, ["call Ines"], []) for asked in ("what's on my list?", "do I have anything planned?", "any reminders?", "What's coming up, what do I have on the agenda?")),
     *(({**HERE, "plans": HERE["plans"][:1]}, text, ["^(?:Done|Moved)[.]$"], []) for text in ("actually make it 10", "make it 10:30 instead", "no, make that tomorrow at noon", "make it 7pm", "make it Friday")),
+    *(({**HERE, "plans": HERE["plans"][:1]}, text, ["date and hour"], []) for text in ("push it back an hour", "move it by 2 hours")),
+    *(({}, text, ["please don't stay alone"], []) for text in ("I feel like nobody would miss me", "would anyone miss me?", "the world would be better without me")),
     *((HERE, text, [], ["Done|Moved"]) for text in ("make it quick", "make it 12 loaves", "make it stop")),
     *(({}, asked, ["takes a model"], ["2026"]) for asked in ("what day is it in 10 days?", "what date will it be in three weeks?")),
     # A language is never mistaken for another, nor is one understood that no line is written in.

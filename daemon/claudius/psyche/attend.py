@@ -105,7 +105,7 @@ def judge(happening: Happening, state: PsycheState, context: EventContext, thres
     """Decide whether the soul thinks about, reacts to or ignores an event. Pure."""
     claims = salience(happening, state)
     strongest = max(claims)
-    numbers = state.numbers
+    numbers, heard, since = state.numbers, happening.heard, context.since_thought_s
     pressed, heat, mattering = max(numbers.drives), arc_heat(state), stakes(state.edge)
     meaning = 0.50 * strongest + 0.15 * pressed + 0.15 * heat + 0.15 * mattering - 0.10 * (1.0 - numbers.energy)
     theta = threshold + 0.05 * max(0.0, TIRED - numbers.energy) / TIRED
@@ -115,7 +115,7 @@ def judge(happening: Happening, state: PsycheState, context: EventContext, thres
     holds = {
         "M": meaning >= theta,
         "trivial": kind != "trivial",
-        "cooldown": context.is_cry or context.since_thought_s is None or context.since_thought_s >= window_s,
+        "cooldown": "self_harm" in heard.critical or since is None or since >= window_s,
         "choice": bool(choices),
     }
     failed = tuple([name for name, does in holds.items() if not does])

@@ -166,12 +166,10 @@ def context_of(
     is_called = is_addressed(happening.kind, happening.address)
     nods = can_react(perception) and not is_called
     joins = cause_of(perception, recollection.participation, recollection.now) is Cause.JOINS
-    is_cry = "self_harm" in happening.heard.critical
-    is_welcome = joins and (is_called or is_cry or _may_speak_uncalled(recollection))
+    is_welcome = joins and (is_called or _may_speak_uncalled(recollection))
     may = owed or perception.origin is Origin.INTERNAL or perception.kind is Kind.NEWS or is_welcome
     return EventContext(
         since_thought_s=None if thought is None else max(0.0, now_s - thought.at.timestamp()),
-        is_cry=is_cry,
         has_open_question=has_open_subject or _was_asked(recollection, perception),
         can_speak=may and not (isinstance(perception.extra, MessageExtra) and not perception.extra.can_speak),
         bot_streak=_bot_streak(recollection) + 1 if perception.is_bot else 0,

@@ -138,8 +138,6 @@ class EventContext(Struct, frozen=True, kw_only=True):
 
     since_thought_s: float | None = None
     """Seconds since the last thought in this conversation; for proactive kinds, since the last unprompted post."""
-    is_cry: bool = False
-    """Somebody speaks of harming themselves: that waits for nothing."""
     has_open_question: bool = False
     """The soul asked this person something, or something of theirs is open: this message may answer it."""
     can_speak: bool = True
