@@ -10,6 +10,7 @@ import pytest
 from claudius.home import Home
 from claudius.ledger_types import Noted
 from claudius.memory import moments
+from claudius.memory.database import parse
 from claudius.memory.ranking import Floor, asked_for, rank
 from claudius.memory.recall import RecallLimits
 from claudius.memory.sqlite import SqliteStore
@@ -160,9 +161,10 @@ async def test_many_channels_are_searched_as_few_are(home: Home, monkeypatch: py
     assert not any(one.audience.endswith(("c12", "c13", "c14")) for some in found[0] for one in some.moments.values())
 
 
-async def test_what_cannot_pass_the_floor_is_not_read(home: Home) -> None:
+async def test_what_cannot_pass_the_floor_is_not_read(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """The words that moments hold tell that none of them bears on it; what does is found as if all were read."""
-    read = []
+    read, places = [], list[str]()
+    monkeypatch.setattr(moments, "parse", lambda ids: places.append(ids) or parse(ids))
     async with opened(home) as store:
         for number, text in enumerate(("The walnut harvest was poor.", "Ben mends boats.", "Boats, a harvest, rain.")):
             await keep(store, number, text)
@@ -172,5 +174,7 @@ async def test_what_cannot_pass_the_floor_is_not_read(home: Home) -> None:
                 whole = await store.moments.remember(heard(n=9), terms)
                 assert rank(terms, spared, 1, most=9, floor=floor) == rank(terms, whole, 1, most=9, floor=floor)
                 read.append(len(spared.moments))
+        places.clear()
+        await store.moments.remember(heard(n=9), asked_for("poor boats mend"), floor=Floor(0.9))
 
-    assert read == [3, 3, 3, 3, 3, 0]
+    assert (read, places) == ([3, 3, 3, 3, 3, 0], ["[2]", "[1]"])  # boats are common: not looked up

@@ -9,16 +9,17 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from heapq import nlargest
-from itertools import chain
+from itertools import chain, islice
 from math import exp2
+from operator import itemgetter
 from typing import Any, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, convert
 from msgspec.structs import asdict, replace
 
 from claudius.errors import StoreCorrupt, StoreError, StoreTooNew
 from claudius.intent import Intent
-from claudius.memory.database import Core, Database, Decoding, Row, dump, entry_of, parse, parse_strings
+from claudius.memory.database import Core, Database, Decoding, dump, entry_of, parse, parse_strings
 from claudius.memory.ranking import (
     COMMON,
     NO_FLOOR,
@@ -183,20 +184,17 @@ def find_moments(
         return Found(total=total)
     found = Found(frequencies={term: frequencies[term] for term in terms}, total=total)
     weights = {term: asked[term] * rarity(frequencies[term], total) for term in terms}
-    holding: dict[str, set[int]] = defaultdict(set)
-    for row in _postings(db, [*chain(*map(places.__getitem__, terms))]):
-        holding[said[row["term"]]].update(parse(f"[{row['ids'] or ''}]"))
-    scores: dict[int, float] = defaultdict(float)
-    for term, ids in holding.items():
-        for one in ids:
-            scores[one] += weights[term]
-    if floor.share and not (near and near.nearest) and not floor.may_bear(asked, weights, found, holding, scores):
+    least = floor.least(asked, weights, total) if floor.share and not (near and near.nearest) else 0.0
+    asked_as = {stem: [one for one in places[stem] if said[one] == stem] for stem in terms}
+    holding, scores = _holding(db, asked_as, weights, least)
+    enough = [one for one, score in scores.items() if score >= least]
+    if least and not (enough and floor.may_bear(found, holding, enough)):
         return found
     best = [one for _, one in nlargest(CANDIDATES, zip(scores.values(), scores, strict=True))]
     rows = db.all("moments_around", ids=dump(list(dict.fromkeys([*best, *(near.nearest if near else ())]))))
     shown = {one for one in {row["audience"] for row in rows} if seeing.may((one,))}
     rows = [row for row in rows if row["audience"] in shown]
-    moments = {row["id"]: _moment(row) for row in rows}
+    moments = {row["id"]: convert(dict(row), Moment, strict=False) for row in rows}
     hits: dict[int, list[str]] = defaultdict(list)
     for term, ids in holding.items():
         for one in ids.intersection(moments):
@@ -236,13 +234,29 @@ def _places(
     return places, said | _misspelt(db, [one for one in sought if one not in places], kept, places)
 
 
-def _postings(db: Database, terms: Collection[str]) -> Sequence[Row]:
-    """Return which moments hold each of these terms."""
-    if len(terms) <= FEW_TERMS:
-        return db.all("moment_places", terms=dump(terms)) if terms else ()
-    wanted, stems = set(terms), sorted({one.rpartition(":")[0] for one in terms})
-    # what may not be shown here is read, too, and left out at once
-    return [row for row in db.all("moment_places_all", stems=dump(stems)) if row["term"] in wanted]
+def _holding(
+    db: Database, asked_as: Mapping[str, Sequence[str]], weights: Mapping[str, float], least: float
+) -> tuple[dict[str, set[int]], dict[int, float]]:
+    """Return which moments hold each stem, and the weight of what each holds; of some, if none can hold the `least`.
+
+    `asked_as`: the terms of each stem, the heaviest first, so that common words are seldom read.
+    """
+    holding, scores = dict[str, set[int]](), defaultdict[int, float](float)
+    rest, terms = sum(weights.values()), [*chain(*asked_as.values())]
+    if len(terms) > FEW_TERMS:  # what may not be shown here is read, too, and left out at once
+        stems = sorted({one.rpartition(":")[0] for one in terms})
+        read = {row["term"]: row["ids"] for row in db.all("moment_places_all", stems=dump(stems))}
+        places = map(read.get, terms)
+    else:  # each term is read when its row is
+        places = map(itemgetter("ids"), db.run("moment_places", terms=dump(terms)) if terms else ())
+    for stem, mine in asked_as.items():
+        holding[stem] = set[int]().union(*[parse(f"[{ids or ''}]") for ids in islice(places, len(mine))])
+        rest -= weights[stem]
+        for one in holding[stem]:
+            scores[one] += weights[stem]
+        if rest < least and max(scores.values(), default=0.0) + rest < least:
+            break
+    return holding, scores
 
 
 def _counts(
@@ -278,21 +292,6 @@ def _misspelt(
             places.setdefault(term, {})[row["term"]] = row["doc"]
             said[row["term"]] = term
     return said
-
-
-def _moment(row: Row) -> Moment:
-    return Moment(
-        id=row["id"],
-        turn=row["turn"],
-        at_s=row["at_s"],
-        person=row["person"],
-        name=row["name"],
-        conversation=row["conversation"],
-        audience=row["audience"],
-        text=row["text"],
-        importance=row["importance"],
-        is_own=bool(row["is_own"]),
-    )
 
 
 def _words(text: str) -> set[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from math import exp2, log
 from unicodedata import category, normalize
@@ -128,22 +128,18 @@ class Floor(Struct, frozen=True):
     bears on it; of a statement, two thirds of it for each moment, in both directions. 0 = none."""
     is_question: bool = True
 
-    def may_bear(
-        self,
-        asked: Mapping[str, float],
-        weights: Mapping[str, float],
-        found: Found,
-        holding: Mapping[str, set[int]],
-        scores: Mapping[int, float],
-    ) -> bool:
-        """Return whether a moment may pass, by which hold each term and by the weight of what each holds. Pure."""
-        least = STATED * self.share
-        of_statement = _whole(asked, weights, found.total) * least / (2 - least)
-        need = self.share * sum(weights.values()) if self.is_question else of_statement
+    def least(self, asked: Mapping[str, float], weights: Mapping[str, float], total: int) -> float:
+        """Return the least weight of what a moment must hold to pass. Pure."""
+        share = STATED * self.share
+        of_statement = _whole(asked, weights, total) * share / (2 - share)
+        return (self.share * sum(weights.values()) if self.is_question else of_statement) - 1e-9  # rounding of sums
+
+    def may_bear(self, found: Found, holding: Mapping[str, set[int]], enough: Collection[int]) -> bool:
+        """Return whether one of the moments that hold enough may pass, by which hold each term. Pure."""
         alone = set[int]().union(*map(holding.__getitem__, self.rare(found)))
-        enough = [one for one, score in scores.items() if score >= need - 1e-9]  # the same sum in another order
-        several = [one for one in enough if sum([one in held for held in holding.values()]) > 1]
-        return bool(several) or not alone.isdisjoint(enough)
+        return not alone.isdisjoint(enough) or True in [
+            sum([one in held for held in holding.values()]) > 1 for one in enough
+        ]
 
     def rare(self, found: Found) -> set[str]:
         """Return the terms that bear alone. Pure."""
