@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from string import Template
@@ -128,6 +129,7 @@ def known_records(recollection: Recollection, zone: str) -> dict[str, dict[str, 
     return {name: {"kind": kind, "text": "\n".join(lines)} for name, (kind, lines) in blocks.items() if lines}
 
 
+@lru_cache(maxsize=512)
 def fact_line(one: Fact, whose: str) -> str:
     """Return the line of a fact: `f7 Allergic to walnuts`; that of somebody else begins with their name. Pure."""
     text = " ".join(one.text.split())
@@ -160,6 +162,7 @@ def plans_record(recollection: Recollection, zone: str, *, names_zones: bool) ->
     return {"kind": RecordKind.PLANS, "text": "\n".join(lines)}
 
 
+@lru_cache(maxsize=512)
 def plan_line(one: PlanHere, zone: str, *, names_zone: bool = True) -> str:
     """Return the line of a plan, by the clock of its own zone, else of the one given. Pure."""
     at = one.at.astimezone(known_zone(one.zone, zone or "UTC"))
