@@ -135,11 +135,9 @@ class Floor(Struct, frozen=True):
         return (self.share * sum(weights.values()) if self.is_question else of_statement) - 1e-9  # rounding of sums
 
     def may_bear(self, found: Found, holding: Mapping[str, set[int]], enough: Collection[int]) -> bool:
-        """Return whether one of the moments that hold enough may pass, by which hold each term. Pure."""
+        """Return whether one of the moments that hold enough may pass, by which hold each term; there is one. Pure."""
         alone = set[int]().union(*map(holding.__getitem__, self.rare(found)))
-        return not alone.isdisjoint(enough) or True in [
-            sum([one in held for held in holding.values()]) > 1 for one in enough
-        ]
+        return not alone.isdisjoint(enough) or max([sum([o in held for held in holding.values()]) for o in enough]) > 1
 
     def rare(self, found: Found) -> set[str]:
         """Return the terms that bear alone. Pure."""

@@ -129,7 +129,6 @@ def known_records(recollection: Recollection, zone: str) -> dict[str, dict[str, 
     return {name: {"kind": kind, "text": "\n".join(lines)} for name, (kind, lines) in blocks.items() if lines}
 
 
-@lru_cache(maxsize=512)
 def fact_line(one: Fact, whose: str) -> str:
     """Return the line of a fact: `f7 Allergic to walnuts`; that of somebody else begins with their name. Pure."""
     text = " ".join(one.text.split())
