@@ -218,9 +218,8 @@ class Setup:
             _tell(MINDS)
         while True:
             voices = names.ask(given) if self._is_asked else names.read(given)
-            if "openai_compat" not in voices:  # its server was given up
-                self.settings = {key: one for key, one in self.settings.items() if not key.startswith("openai.")}
             self.settings["providers"], names.default = voices, ",".join(voices)
+            self.settings = {k: v for k, v in self.settings.items() if "openai_compat" in voices or k[:7] != "openai."}
             if "anthropic_api" in voices:
                 self._ask_for("ANTHROPIC_API_KEY")
             if "openai_compat" in voices and self._is_asked:
