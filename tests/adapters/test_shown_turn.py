@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from both import BEN_ON_DISCORD, BEN_ON_SLACK, Side, slack_side
+from both import BEN_ON_DISCORD, BEN_ON_SLACK, SIDES, Side, slack_side
 from claudius.cognition.prompt.assembly import prompt_sha256
 from claudius.cognition.prompt.snapshot import rebuild
 from claudius.errors import TooLong
@@ -376,6 +376,23 @@ async def test_what_was_shown_of_a_message_goes_with_it(side: Side, home: Home, 
     assert "zirconhat" in before
     assert "zirconhat" not in last(voice)
     assert len(asked) == 2
+
+
+async def test_a_history_that_may_not_be_read_is_no_deletion_of_what_was_heard(home: Home) -> None:
+    """Discord shows it as an empty one."""
+    async with SIDES["discord"]() as side:
+        assert isinstance(side.stage, DiscordStage)
+        async with side.wake(home, Scripted(default=DEFAULT)) as soul:
+            await side.stage.say(CHANNEL, "I wear a zirconhat", by=BEN, calls=True)
+            await soul.until_said(1, side.stage)
+        await side.stage.world.overwrite(on_discord.CHANNEL, on_discord.BOT_USER, deny=["read_message_history"])
+        async with side.wake(home, Scripted(default=DEFAULT)) as soul:
+            await side.stage.until_told()
+            await side.stage.say(DM, "hello")
+            await soul.until_said(2, side.stage)
+            await soul.idle()
+
+        assert "zirconhat" in kept(home)
 
 
 @pytest.mark.parametrize("author", [BEN_ON_SLACK, ""])

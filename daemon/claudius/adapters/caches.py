@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from time import monotonic
 from typing import Generic, TypeVar
 
@@ -117,9 +117,10 @@ def posts_in(gap: Gap, channel: str) -> Posts:
     return {one.key.rpartition(":")[2]: one for one in found}
 
 
-def is_in(post: HeardPost, threads: Collection[str]) -> bool:
-    """Return whether a message stands in a channel itself, or in one of these threads. Pure."""
-    return Place.of(post.conversation).thread in ("", post.key.rpartition(":")[2], *threads)
+def stands_in(post: HeardPost) -> str:
+    """Return the thread in which a message stands; empty = the channel itself. Pure."""
+    thread = Place.of(post.conversation).thread
+    return "" if thread == post.key.rpartition(":")[2] else thread
 
 
 def has_lost(post: HeardPost, now: Perception) -> bool:

@@ -27,7 +27,7 @@ from msgspec import Struct, field
 
 from claudius.adapters.chat_adapter import NotConnected, Outage, Timings
 from claudius.adapters.discord.api_errors import FAILURES, NETWORK, TOKEN, WAITS_S
-from claudius.adapters.discord.incoming import DiscordBot, KnownChannels, position
+from claudius.adapters.discord.incoming import DIRECT, DiscordBot, KnownChannels, position
 from claudius.adapters.incoming import MISREAD
 from claudius.errors import AdapterRefused
 from claudius.foreign import unquoted
@@ -232,6 +232,12 @@ class Gateway(discord.Client):
             if not self.is_told and monotonic() - self._learned_at.get(number, -LEARNED_S) >= LEARNED_S:
                 await self._learn(number)
         return self.get_guild(number)
+
+    async def may_read(self, workspace: str, channel: str) -> bool:
+        """Return whether we may read a history. Without the permission, Discord returns an empty one and no error."""
+        guild = await self.current(int(workspace)) if workspace != DIRECT else None
+        found = guild.get_channel(int(channel)) if guild else None
+        return not (guild and found and guild.me) or found.permissions_for(guild.me).read_message_history
 
     async def _learn(self, number: int) -> None:
         user, http = self.user, self.http

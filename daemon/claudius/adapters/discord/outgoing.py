@@ -250,7 +250,7 @@ class DiscordPoster:
         looked_at = 0
         try:
             async with asyncio.timeout(self._call_s):
-                if not await self._may_read(place):
+                if not await self._client.may_read(place.workspace, place.channel):
                     raise DeliveryRefused("read_message_history")
                 history = channel.history(limit=LOOKED_AT, after=discord.Object(int(after)), oldest_first=True)
                 async for message in history:
@@ -269,14 +269,6 @@ class DiscordPoster:
         if looked_at >= LOOKED_AT:
             raise DeliveryUnknown("too much was said since to look through")
         return None
-
-    async def _may_read(self, place: Place) -> bool:
-        """Return whether we may read the history. Without the permission, Discord returns an empty one and no error."""
-        guild = None if place.workspace == DIRECT else await self._client.current(int(place.workspace))
-        channel = guild.get_channel(int(place.channel)) if guild else None
-        if guild is None or channel is None or guild.me is None:
-            return True
-        return channel.permissions_for(guild.me).read_message_history
 
 
 def nonce(key: str) -> str:
