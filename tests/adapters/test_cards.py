@@ -32,6 +32,7 @@ SCHEMA = {
     "required": ["path"],
     "additionalProperties": False,
 }
+PAGE = "Read https://example.org/1 please."
 ALONE = "Only ben may decide this."
 
 
@@ -160,11 +161,11 @@ def doing(used: list[JSON], cls: str) -> list[Tool]:
 
 @asynccontextmanager
 async def asking(
-    home: Home, network: str, cls: str = "read", *, where: str = CHANNEL, again: int = 0
+    home: Home, network: str, cls: str = "read", *, where: str = CHANNEL, again: int = 0, words: str = "Do it, please."
 ) -> AsyncIterator[Asked]:
     """Let what Ana says end in a question; in the channel Ben may decide it. The soul is woken `again` meanwhile."""
     used: list[JSON] = []
-    words = "Do it, please." if where == CHANNEL else "Read https://example.org/1 please."
+    words = words if where == CHANNEL else PAGE
     async with SIDES[network]() as side:
         for n in range(again + 1):
             async with side.wake(
@@ -309,6 +310,22 @@ async def test_what_is_taken_back_is_no_question_any_more(network: str, change: 
 
     assert (here.used, labels, SHOWN in text) == ([], [], True)
     assert audited == []
+
+
+@BOTH
+async def test_what_edited_words_ask_for_is_asked_anew(network: str, home: Home) -> None:
+    """T11: as often as they are edited; the last question stands once what was written from the old words is gone."""
+    async with asking(home, network, words=PAGE) as here:
+        for n, page in enumerate(["https://example.org/first", "https://example.com/second"]):
+            await here.side.stage.edit(CHANNEL, here.cause, f"Read {page} please.", calls=True)
+            await here.sees(lambda count=2 * n + 4: _many(count, here.posts()))
+            await until(lambda: not here.soul.server._forgetting.is_unsaying)
+            waiting = {one.id: one.args for one in here.soul.mind.store.calls.waiting()}
+            assert list(waiting.values()) == [{"url": page}]
+        await here.press(BEN, "allow", *waiting)
+        await here.sees(lambda: _many(7, here.posts()))
+
+    assert here.used == [{"url": page}]
 
 
 async def test_a_press_is_acknowledged_in_time_on_a_slow_disk(home: Home) -> None:

@@ -117,7 +117,7 @@ def posts_in(gap: Gap, channel: str) -> Posts:
     return {one.key.rpartition(":")[2]: one for one in found}
 
 
-def stands_in(post: HeardPost) -> str:
+def root_of(post: HeardPost) -> str:
     """Return the thread in which a message stands; empty = the channel itself. Pure."""
     thread = Place.of(post.conversation).thread
     return "" if thread == post.key.rpartition(":")[2] else thread

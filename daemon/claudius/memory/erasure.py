@@ -658,6 +658,8 @@ class Undone(Struct, frozen=True):
 
     voided: tuple[tuple[str, str], ...] = ()
     """Turns that are to be thought again, each with its conversation."""
+    waiting: tuple[str, ...] = ()
+    """Conversations in which what edited words ask for is thought about once the old ones are gone."""
     is_new: bool = False
     """Whether something may have been erased."""
     is_left: bool = False
@@ -685,13 +687,15 @@ class Unsaying:
         if not is_new and self._ran & ran:
             return Undone(is_left=True)
         with self._core.beside() as db:
-            work = _WordsErased(db, self._core, [change for row in rows if (change := _change_in(row))])
+            changes = [change for row in rows if (change := _change_in(row))]
+            work = _WordsErased(db, self._core, changes)
             await work.undo()
         self._ran = ran & self._running() if is_new else frozenset()
         self._done = numbers if self._ran else frozenset()
         if not self._ran:
             await self._core.write(changing("unsaid_done", [{"n": n} for n in numbers]))
-        return Undone(tuple(sorted(work.voided)), is_new=True, is_left=bool(self._ran))
+        waiting = tuple({one.conversation for one in changes if one.conversation})
+        return Undone(tuple(sorted(work.voided)), waiting, is_new=True, is_left=bool(self._ran))
 
     def _running(self) -> frozenset[str]:
         return frozenset(row["turn"] for row in self._core.look("turns_under_way"))

@@ -639,6 +639,8 @@ def position(db: Database, conversation: str, schedule_id: int) -> str:
 
 
 NOTHING = Amended()
+UNDONE_WITHIN = timedelta(seconds=60)
+"""For so long at most what edited words ask for waits until what the old ones left is gone."""
 UNFINISHED = ("pending", "taken", "thought")
 GONE = "~"
 """As the position of the newest change: the message was deleted, and nothing changes it any more."""
@@ -649,21 +651,10 @@ def keep(db: Database, perception: Perception, at: str, *, said: bool = False) -
 
     `said`: a person said it, so it is owed an answer wherever everything said is.
     """
-    return bool(
-        db.change(
-            "accept",
-            key=perception.key,
-            conversation=perception.conversation,
-            position=perception.position,
-            kind=perception.kind,
-            owes=perception.owes,
-            said=said,
-            person=perception.person,
-            payload=dump_valid(perception),
-            now=at,
-            turn=turn_of(perception.key),
-        )
-    )
+    what = {"key": perception.key, "kind": perception.kind, "payload": dump_valid(perception), "now": at}
+    where = {"conversation": perception.conversation, "position": perception.position, "person": perception.person}
+    owed = {"owes": perception.owes, "said": said, "turn": turn_of(perception.key)}
+    return bool(db.change("accept", **what, **where, **owed))
 
 
 def hold(db: Database, key: str) -> None:
@@ -719,12 +710,18 @@ def _edit(db: Database, heard: _Heard, perception: Perception, at: str) -> Amend
         db.run("amended", seq=heard.seq, position=perception.position)
         line = db.value("line_at", turn=heard.turn, position=heard.position)
         is_withdrawn = line != valid(perception.text) and db.change("calls_withdrawn", turn=heard.turn, now=at)
-        if is_withdrawn and not _is_silent(db, heard, perception):  # what it asks for now is thought anew
-            anew = f"{amended_key(perception)}@{perception.position}"
+        anew = f"{heard.key}@"
+        if asked := db.one("heard_before", key=anew):
+            again = _edit(db, _Heard(**asked), perception, at)
+            interrupts, is_unsaid = again.interrupts, again.is_unsaid
+        elif is_withdrawn and not _is_silent(db, heard, perception):  # what it asks for now is thought anew
             where, extra = heard.conversation, MessageExtra(locale=perception.extra.locale)
-            again = replace(perception, key=anew, conversation=where, kind=Kind.MESSAGE, owes=True, extra=extra)
-            keep(db, again, at, said=True)
-        is_unsaid = _remember(db, heard, perception, "$.edited", at)
+            asks = replace(perception, key=anew, conversation=where, kind=Kind.MESSAGE, owes=True, extra=extra)
+            keep(db, asks, at, said=True)
+            until = stamp(instant(at) + UNDONE_WITHIN)  # what was written from the old words would take it along
+            for row in db.all("heard_before", key=anew):
+                db.run("postpone", seq=row["seq"], not_before=until, reason="", attempts=0)
+        is_unsaid |= _remember(db, heard, perception, "$.edited", at)
     else:
         before = _before(heard)
         if before is None or (before.text == perception.text and brought(before) <= brought(perception)):
@@ -757,14 +754,9 @@ def _put_right(db: Database, heard: _Heard, before: Perception, perception: Perc
     if isinstance(extra, MessageExtra) and isinstance(perception.extra, MessageExtra):
         extra = replace(extra, named=perception.extra.named, shown=perception.extra.shown)
     now = replace(before, text=perception.text, name=perception.name or before.name, extra=extra)
-    db.run(
-        "amend_waiting",
-        seq=heard.seq,
-        payload=dump_valid(now),
-        position=perception.position,
-        turn=turn_of(f"{before.key}@{perception.position}"),
-        again=again,
-    )
+    turn = turn_of(f"{before.key}@{perception.position}")
+    values = {"seq": heard.seq, "payload": dump_valid(now), "position": perception.position}
+    db.run("amend_waiting", **values, turn=turn, again=again)
 
 
 def put_shown_right(db: Database, of: str, perception: Perception) -> None:
@@ -799,7 +791,10 @@ def _delete(db: Database, heard: _Heard, perception: Perception, at: str) -> Ame
         db.run("stream_dropped", turn=heard.turn, reason="its message was taken down")
         return Amended(conversation=heard.conversation, interrupts=heard.turn)
     db.run("calls_withdrawn", turn=heard.turn, now=at)
-    return Amended(conversation=heard.conversation, is_unsaid=_remember(db, heard, perception, "$.deleted", at))
+    asked = db.one("heard_before", key=f"{heard.key}@")
+    again = _delete(db, _Heard(**asked), perception, at) if asked else NOTHING
+    is_unsaid = _remember(db, heard, perception, "$.deleted", at) or again.is_unsaid
+    return Amended(conversation=heard.conversation, interrupts=again.interrupts, is_unsaid=is_unsaid)
 
 
 def _remember(db: Database, heard: _Heard, perception: Perception, mark: str, at: str) -> bool:
@@ -878,23 +873,11 @@ def _react(db: Database, perception: Perception, at: str) -> Amended:
     at_home = db.one("place_of_turn", turn=turn) if turn else None
     if turn is None or at_home is None:
         return NOTHING
-    changed = db.change(
-        "react",
-        turn=turn,
-        person=perception.person,
-        emoji=valid(extra.emoji),
-        at=at,
-        position=perception.position,
-        is_on=extra.is_on,
-    )
-    if not changed:
+    sign = {"turn": turn, "person": perception.person, "emoji": valid(extra.emoji), "is_on": extra.is_on}
+    if not db.change("react", **sign, at=at, position=perception.position):
         return NOTHING
-    heard_there = replace(
-        perception,
-        key=f"{perception.key}:{perception.position}",
-        conversation=at_home["conversation"],
-        text=extra.emoji,
-        extra=replace(extra, turn=turn, is_removed=not extra.is_on),
-    )
+    key, where = f"{perception.key}:{perception.position}", at_home["conversation"]
+    about = replace(extra, turn=turn, is_removed=not extra.is_on)
+    heard_there = replace(perception, key=key, conversation=where, text=extra.emoji, extra=about)
     _keep(db, heard_there, at)  # queued for the conversation that it is about; nothing is owed to it
-    return Amended(conversation=at_home["conversation"])
+    return Amended(conversation=where)

@@ -190,7 +190,9 @@ class Forgetting:
                 self._is_unsaying = False
             if undone.voided:
                 self._voided(undone.voided)
-            for conversation, _ in undone.voided:
+            for conversation in undone.waiting:
+                await inbox.try_now(conversation)
+            for conversation in (*undone.waiting, *[where for where, _ in undone.voided]):
                 self._wake(conversation)
             if self._archive and undone.is_new:
                 self._archive.wake()  # git may hold what is gone

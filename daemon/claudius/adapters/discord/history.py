@@ -16,7 +16,7 @@ from typing import Any
 import discord
 from msgspec.structs import replace
 
-from claudius.adapters.caches import MarkedChannel, Posts, Reached, has_lost, marked_channels, posts_in, stands_in, swept
+from claudius.adapters.caches import MarkedChannel, Posts, Reached, has_lost, marked_channels, posts_in, root_of, swept
 from claudius.adapters.discord.api_errors import FAILURES, classify
 from claudius.adapters.discord.gateway import Gateway
 from claudius.adapters.discord.incoming import (
@@ -110,7 +110,7 @@ class DiscordHistory:
         furthest, posts, parts = floor, posts_in(gap, f"{NETWORK}:{name}"), self._parts(channel, floor)
         places = ("", *[part.thread for part in parts])
         posts = posts if posts and await self._client.may_read(channel.workspace, channel.channel) else {}
-        known = {id_: one for id_, one in posts.items() if since < position(id_) <= floor and stands_in(one) in places}
+        known = {id_: one for id_, one in posts.items() if since < position(id_) <= floor and root_of(one) in places}
         for where in parts:
             read = await self._read(where, limit=MOST_LOOKED_AT, after=discord.Object(int(floor)), oldest_first=True)
             missed, end = read or [], discord.Object(int(floor) + 1)
@@ -227,7 +227,7 @@ def _before(ts: str) -> str:
 def _left(known: Posts, where: Where, there: Sequence[discord.Message] | None) -> Posts:
     """Return what is not there of what is known of a channel, as far as it was looked at. Pure."""
     if there is None:
-        return {id_: one for id_, one in known.items() if stands_in(one) != where.thread}
+        return {id_: one for id_, one in known.items() if root_of(one) != where.thread}
     first = position(str(there[-1].id)) if len(there) == OLDER else ""
     ids = {str(one.id) for one in there}
     return {id_: one for id_, one in known.items() if id_ not in ids and position(id_) > first}

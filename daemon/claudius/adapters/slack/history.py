@@ -21,7 +21,7 @@ from typing import Any
 from msgspec import Struct, field
 from slack_sdk.web.async_client import AsyncWebClient
 
-from claudius.adapters.caches import MarkedChannel, Posts, Reached, has_lost, marked_channels, posts_in, stands_in, swept
+from claudius.adapters.caches import MarkedChannel, Posts, Reached, has_lost, marked_channels, posts_in, root_of, swept
 from claudius.adapters.incoming import MISREAD, deleted
 from claudius.adapters.slack.incoming import NETWORK, SlackBot, SlackMessage, from_history, moment, perceive, stamp
 from claudius.adapters.slack.people import SlackPeople
@@ -151,7 +151,7 @@ class SlackHistory:
             furthest += [str(message["ts"]) for message in replies]
         if refused:
             raise refused
-        posts = {at: one for at, one in posts.items() if begin < at <= floor and stands_in(one) in ("", *threads)}
+        posts = {at: one for at, one in posts.items() if begin < at <= floor and root_of(one) in ("", *threads)}
         if posts and gap.now:
             changes = await self._changes(posts, there, place.channel, gap.now)
             yield Swept(channel=name, perceptions=(*changes,))
