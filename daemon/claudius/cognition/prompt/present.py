@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
-from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from string import Template
@@ -161,7 +160,6 @@ def plans_record(recollection: Recollection, zone: str, *, names_zones: bool) ->
     return {"kind": RecordKind.PLANS, "text": "\n".join(lines)}
 
 
-@lru_cache(maxsize=512)
 def plan_line(one: PlanHere, zone: str, *, names_zone: bool = True) -> str:
     """Return the line of a plan, by the clock of its own zone, else of the one given. Pure."""
     at = one.at.astimezone(known_zone(one.zone, zone or "UTC"))
