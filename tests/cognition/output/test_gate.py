@@ -128,7 +128,7 @@ def test_the_person_answered_may_be_pinged() -> None:
         ("![good.com](https://x.org/c.png)", "https://x.org/c.png"),
         ("[me](javascript:alert(1))", "alert(1)"),
         ("javascript:alert(1) JavaScript:x", "alert(1) x"),
-        ("data:text/html;base64,PHg+", "text/html;base64,PHg+"),
+        ("data:text/html;base64,PHg+ script:data:text/html,x", "text/html;base64,PHg+ script:text/html,x"),
         ("file:///etc/passwd", "///etc/passwd"),
         ("[a]: https://evil.org\n[b]", "a: https://evil.org\n[b]"),
         ("https://evil.org/?q=tom%20likes%2Bstrong_TEA-with", "hxxps://evil[.]org/?q=tom%20likes%2Bstrong_TEA-with"),
