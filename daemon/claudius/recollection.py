@@ -390,7 +390,7 @@ class Recollection(Struct, frozen=True, kw_only=True):
     matters: tuple[Matter, ...] = ()
     """What is open in the life of the addressee and may be shown here, in the order in which it is shown."""
     dated: int = 0
-    """How much of what is open in their life anywhere has its day: eight leave no room."""
+    """How much of what they told here is open in their life and has its day: eight leave no room."""
     second_thought: str = ""
     """The cortex's answer when it was consulted about this message."""
     intuitions: tuple[Intuition, ...] = ()

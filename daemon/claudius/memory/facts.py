@@ -143,8 +143,9 @@ def called_here(db: Database, intent: Intent, person: str, short: str) -> str:
 
 def _opened(db: Database, intent: Intent, act: MatterOpened) -> str:
     person, text = canonical(db, act.person), valid(act.text[:TEXT_CHARS])
-    waiting = open_matters(db, [person], day_of(db, person, intent.at))
-    if any(plain(one.text) == plain(text) and one.audience == intent.audience for one in waiting):
+    anywhere = open_matters(db, [person], day_of(db, person, intent.at))
+    waiting = [one for one in anywhere if one.audience == intent.audience]
+    if any(plain(one.text) == plain(text) for one in waiting):
         return ""
     if len(waiting) >= MOST_MATTERS:
         undated = sorted([one.id for one in waiting if one.when is None])
@@ -217,7 +218,7 @@ def known_here(
 ) -> tuple[tuple[Fact, ...], tuple[Fact, ...], tuple[Matter, ...], int, int]:
     """Return the facts that a prompt shows, those that hold no more, and the matters that it shows.
 
-    `today`: by the addressee's clock. Last: how many constraints of others have no room, and matters of theirs a day.
+    `today`: by the addressee's clock. Last: how many constraints of others have no room, and matters told here a day.
     """
     persons = dump([*({addressee, *others} - {""})])
     rows = db.all("known_here", persons=persons, addressee=addressee)
@@ -238,7 +239,7 @@ def known_here(
         facts.ended,
         tuple([one if one.audience == here else replace(one, short="") for one in matters]),
         sum([one.kind == CONSTRAINT for one in facts.always]) - sum([one.kind == CONSTRAINT for one in known]),
-        sum([one.when is not None for one in still]),
+        sum([one.when is not None for one in still if one.audience == here]),
     )
 
 

@@ -145,11 +145,12 @@ async def _(ground: Ground) -> None:
         every = [one.text for one in (await store.people.known_of(ANA, NOW)).open]
         await told(store, 3, MatterOpened(person=ANA, text="the ninth", when=day))
         found = await look(store, 4)
+        elsewhere = await recalled(store, heard(n=4, at=OPS))
         gone = await look(store, 5, now=NOW + timedelta(days=41))
         left = [one.text for one in (await store.people.known_of(ANA, NOW + timedelta(days=41))).open]
     assert len(every) == 8
     assert [one.text for one in found.matters] == ["the ninth", "day -1", "day -3"]
-    assert (found.dated, gone.matters) == (6, ())
+    assert (found.dated, elsewhere.dated, gone.matters) == (6, 0, ())
     assert left == ["someday 1", "someday 2"]
 
 
