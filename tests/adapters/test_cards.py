@@ -165,7 +165,6 @@ async def asking(
 ) -> AsyncIterator[Asked]:
     """Let what Ana says end in a question; in the channel Ben may decide it. The soul is woken `again` meanwhile."""
     used: list[JSON] = []
-    words = words if where == CHANNEL else PAGE
     async with SIDES[network]() as side:
         for n in range(again + 1):
             async with side.wake(
@@ -173,7 +172,7 @@ async def asking(
             ) as soul:
                 here = Asked(side, soul, used)
                 if n == 0:
-                    cause = await side.stage.say(where, words, calls=where == CHANNEL)
+                    cause = await side.stage.say(where, words if where == CHANNEL else PAGE, calls=where == CHANNEL)
                 here.cause = cause
                 await until(lambda: len(soul.mind.store.calls.waiting()) == 1)
                 here.id = soul.mind.store.calls.waiting()[0].id
@@ -324,7 +323,6 @@ async def test_what_edited_words_ask_for_is_asked_anew(network: str, home: Home)
             assert list(waiting.values()) == [{"url": page}]
         await here.press(BEN, "allow", *waiting)
         await here.sees(lambda: _many(7, here.posts()))
-
     assert here.used == [{"url": page}]
 
 

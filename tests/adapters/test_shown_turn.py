@@ -391,7 +391,6 @@ async def test_a_history_that_may_not_be_read_is_no_deletion_of_what_was_heard(h
             await side.stage.say(DM, "hello")
             await soul.until_said(2, side.stage)
             await soul.idle()
-
         assert "zirconhat" in kept(home)
 
 

@@ -119,12 +119,12 @@ async def test_a_sweep_while_the_store_is_away_is_not_the_last(home: Home, monke
         async def away(name: str) -> Mapping[str, str]:
             """Fail once."""
             told.append(name)
+            network.history = [said(1)]
             if len(told) == 1:
                 raise StoreAway("the server is away")
             return await marks(name)
 
         monkeypatch.setattr(soul.mind.store.inbox, "marks", away)
-        network.history = [said(1)]
         network.link.look_back()
         await soul.until_said(1)
 

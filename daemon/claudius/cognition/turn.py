@@ -335,6 +335,8 @@ def _is_made_easier(turn: TurnState, error: TooLong | BadRequest) -> bool:
     if sent > 1 and (isinstance(error, TooLong) or (settings.window and not error.fix)):  # no budget is less than 1
         turn.restart(replace(settings, budget_tokens=sent - 1, window=0))
         return True
+    if not isinstance(error, TooLong):
+        return False
     chars = min(settings.message_chars, max(lengths(known.perceptions))) // 4
     turn.restart(replace(settings, message_chars=chars))
-    return isinstance(error, TooLong) and chars >= LEAST_CHARS
+    return chars >= LEAST_CHARS

@@ -9,6 +9,7 @@ names, only a keyed hash of each id; the key never leaves this home.
 
 What was written from words that messages no longer hold is erased in the same way: they were deleted, or an edit took
 them away. A row notes each change in the transaction that applies it, and goes once nothing is left of the old words.
+Source: the security design, section 9; the design of acts, section 8.
 """
 
 from __future__ import annotations

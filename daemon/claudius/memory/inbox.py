@@ -718,9 +718,8 @@ def _edit(db: Database, heard: _Heard, perception: Perception, at: str) -> Amend
             where, extra = heard.conversation, MessageExtra(locale=perception.extra.locale)
             asks = replace(perception, key=anew, conversation=where, kind=Kind.MESSAGE, owes=True, extra=extra)
             keep(db, asks, at, said=True)
-            until = stamp(instant(at) + UNDONE_WITHIN)  # what was written from the old words would take it along
-            for row in db.all("heard_before", key=anew):
-                db.run("postpone", seq=row["seq"], not_before=until, reason="", attempts=0)
+        for row in db.all("heard_before", key=anew):  # what was written from the old words would take it along
+            db.run("postpone", seq=row["seq"], not_before=stamp(instant(at) + UNDONE_WITHIN), reason="", attempts=0)
         is_unsaid |= _remember(db, heard, perception, "$.edited", at)
     else:
         before = _before(heard)

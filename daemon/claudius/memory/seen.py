@@ -6,6 +6,7 @@ the soul wrote in that turn may have come from them.
 First hand: a turn that saw such a row is derived, whole. Second hand: one that saw only what was written in such a turn
 is derived where it names the person, or holds a word of what is erased that nothing else gives, until no more is found;
 else everybody would soon have seen everybody. Where one message is deleted or edited, the second test alone is made.
+Source: the design of acts, section 8.
 """
 
 from __future__ import annotations

@@ -205,8 +205,8 @@ def _was_asked(recollection: Recollection, perception: Perception) -> bool:
     for turn, entry in _backwards(recollection):
         if entry.entry_type is EntryType.USER_MESSAGE and entry.person == perception.person:
             return False
-        kinds = {one.entry_type for one in turn.entries}
-        if entry.entry_type is EntryType.TOOL_USE and EntryType.TOOL_RESULT not in kinds:
+        is_wish = entry.entry_type is EntryType.TOOL_USE
+        if is_wish and EntryType.TOOL_RESULT not in [one.entry_type for one in turn.entries]:
             return True  # it asked for consent, whoever may give it
         if entry.entry_type is EntryType.EXTERNAL_DIALOG and not QUESTION_MARKS.isdisjoint(entry.content):
             heard = {one.person for one in turn.entries if one.entry_type is EntryType.USER_MESSAGE}

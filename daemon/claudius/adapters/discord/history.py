@@ -108,7 +108,7 @@ class DiscordHistory:
         name = f"{channel.workspace}:{channel.channel}"
         floor = max(channel.mark, since)
         furthest, posts, parts = floor, posts_in(gap, f"{NETWORK}:{name}"), self._parts(channel, floor)
-        places = ("", *[part.thread for part in parts])
+        places = [part.thread for part in parts]  # what else was known of is not looked for, and so not missed
         posts = posts if posts and await self._client.may_read(channel.workspace, channel.channel) else {}
         known = {id_: one for id_, one in posts.items() if since < position(id_) <= floor and root_of(one) in places}
         for where in parts:
