@@ -3,9 +3,8 @@
 import asyncio
 import re
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import closing
-from typing import Any
 
 import pytest
 
@@ -64,35 +63,6 @@ async def test_a_command_that_the_store_fails_is_carried_out_by_the_same_process
 
     assert given.startswith("Write to me")
     assert network.answers.empty()
-
-
-async def test_no_thought_begins_while_a_message_is_being_kept(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A burst is stored and acknowledged before the soul thinks about any of it."""
-    monkeypatch.setattr("claudius.runtime.process_resources.PATIENCE_S", 60.0)
-    voice, may_keep = Scripted(default=echo), asyncio.Event()
-
-    async with alive(home, voice) as soul:
-        keep = soul.mind.store.inbox.accept
-
-        async def slowly(perceptions: Sequence[Perception], *more: Any) -> tuple[bool, ...]:
-            """Store one of the messages only when the test allows it."""
-            if perceptions[0].text == "slow":
-                await may_keep.wait()
-            return await keep(perceptions, *more)
-
-        monkeypatch.setattr(soul.mind.store.inbox, "accept", slowly)
-        hearing = asyncio.create_task(soul.network.hear("slow", person="ana"))
-        await asyncio.sleep(0)
-        await soul.network.hear("quick", person="ben")
-        for _ in range(20):
-            soul.mind.store.outbox.deliveries("rehearsal:t:nobody:")
-            await asyncio.sleep(0)
-        assert not voice.requests
-        may_keep.set()
-        await hearing
-        seen = await soul.network.until_visible(2)
-
-    assert sorted(one.text for one in seen) == ["re quick", "re slow"]
 
 
 @pytest.mark.parametrize(

@@ -170,8 +170,7 @@ class Intake:
         if shut := self._resources.disk.shut:
             raise type(shut.error)(shut.error.message)
         try:
-            with self._resources.admission.hearing():
-                return await write()
+            return await write()
         except StoreError as error:
             self._failed(error)
             raise

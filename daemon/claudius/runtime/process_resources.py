@@ -11,7 +11,6 @@ import os
 import shutil
 import subprocess
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -117,132 +116,48 @@ class Clock:
         return at + timedelta(seconds=self._running() - seen_s)
 
 
-PATIENCE_S = 0.25
-"""The longest time a lane waits for incoming messages, and for one turn that occupies the event loop."""
-LATELY_S = 0.1
-"""For how long after a message more of them are expected; meanwhile one lane begins in one pass of the event loop."""
+BEGINS_S = 0.25
+"""For how long at most a turn that begins keeps others from beginning."""
 ABREAST = 4
 """How many turns are on their way to the model at once."""
 
 
 class Admission:
-    """Admission control: lanes begin in order of arrival, a few at a time, and none while a message is being stored.
+    """Admission control: lanes begin in order of arrival, a few at a time.
 
-    A turn occupies the event loop for milliseconds before it waits for a model, and again after it. If all of a burst
-    began at once, the first answer would come with the last: so what has its answer from the model ends first, and what
-    is on its way to the model goes before what begins. Nobody waits long for one turn, because it may be waiting for a
-    file or a network itself. Acknowledgements go before all turns, and the writer thread gets the interpreter lock
-    readily only while the loop is idle.
+    A turn occupies the event loop for milliseconds before it waits for a model. If all of a burst began at once, what
+    arrives meanwhile would be acknowledged late, and the first answer would come with the last. Nobody waits long for
+    one turn, because it may be waiting for a file or a network itself.
     """
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[float, asyncio.Future[Passage]]] = deque()
-        """The deadline until which each lane waits for incoming messages, and the future it waits on."""
-        self._busy: list[Passage] = []
-        """Those that occupy the event loop, in the order in which they began to."""
-        self._opening: asyncio.Handle | None = None
-        """The next opening: in the next pass, or at the first deadline."""
-        self._hearing = 0
-        self._heard_s = float("-inf")
-
-    @contextmanager
-    def hearing(self) -> Iterator[None]:
-        """Let no lane begin while the block runs; the block stores an incoming message."""
-        self._hearing += 1
-        try:
-            yield
-        finally:
-            self._hearing -= 1
-            self._heard_s = asyncio.get_running_loop().time()
-            self.open_soon()
+        self._room = asyncio.Semaphore(ABREAST)
 
     async def through(self) -> Passage:
         """Wait until the calling lane may begin. It ends the passage that it is given."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Passage] = loop.create_future()
-        self._waiting.append((loop.time() + PATIENCE_S, future))
-        if self._opening is None:
-            self._open()
-        return await future
-
-    def occupy(self, passage: Passage) -> None:
-        """Count a turn as one that occupies the event loop from now on."""
-        passage.since_s = asyncio.get_running_loop().time()
-        self._busy.append(passage)
-
-    def vacate(self, passage: Passage) -> None:
-        """Count a turn no longer."""
-        if passage in self._busy:
-            self._busy.remove(passage)
-            self.open_soon()
-
-    def open_soon(self) -> None:
-        """Let those who wait begin in the next pass of the event loop, if they may."""
-        if self._waiting:
-            self._open_at(asyncio.get_running_loop().call_soon(self._open))
-
-    def _open_at(self, handle: asyncio.Handle) -> None:
-        if self._opening is not None:
-            self._opening.cancel()
-        self._opening = handle
-
-    def _open(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._opening, now_s = None, loop.time()
-        is_one_by_one = False
-        while self._waiting:
-            latest_s, future = self._waiting[0]
-            if future.done():  # cancelled meanwhile
-                self._waiting.popleft()
-                continue
-            if (until_s := self._shut_until(now_s, latest_s)) > now_s:
-                self._open_at(loop.call_at(until_s, self._open))
-                return
-            self._waiting.popleft()
-            passage = Passage(self)
-            self.occupy(passage)
-            future.set_result(passage)
-            if is_one_by_one := now_s - self._heard_s < LATELY_S:
-                break
-        if self._waiting or is_one_by_one:  # whoever comes within this pass waits for the next
-            self._open_at(loop.call_soon(self._open))
-
-    def _shut_until(self, now_s: float, latest_s: float) -> float:
-        """Return until when nobody begins unless something changes."""
-        if self._hearing and now_s < latest_s:
-            return latest_s
-        while self._busy and self._busy[0].since_s + PATIENCE_S <= now_s:
-            del self._busy[0]
-        if len(self._busy) >= ABREAST or [one for one in self._busy if one.is_answered]:
-            return self._busy[0].since_s + PATIENCE_S
-        return now_s
+        await self._room.acquire()
+        passage = Passage(self._room)
+        asyncio.get_running_loop().call_later(BEGINS_S, passage.end)
+        return passage
 
 
 class Passage(Struct, eq=False):
-    """One turn's way through: to the model, and on from its answer."""
+    """One turn's way to the model."""
 
-    admission: Admission
-    since_s: float = 0.0
-    """Since when it occupies the event loop."""
-    is_answered: bool = False
-    """The model has answered: what is left of it goes before all that begins."""
+    room: asyncio.Semaphore
     is_over: bool = False
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Let others begin while the block runs; the block waits for the model."""
-        self.admission.vacate(self)
-        try:
-            yield
-        finally:
-            self.is_answered = True
-            if not self.is_over:
-                self.admission.occupy(self)
+        """Let others begin from now on; the block waits for the model."""
+        self.end()
+        yield
 
     def end(self) -> None:
         """End it; a second time changes nothing."""
-        self.is_over = True
-        self.admission.vacate(self)
+        if not self.is_over:
+            self.is_over = True
+            self.room.release()
 
 
 def _no_quarantine(_: datetime) -> Path:
