@@ -226,6 +226,24 @@ async def test_a_listener_that_is_ended_before_it_listens_holds_no_lane(home: Ho
     assert "other" not in after
 
 
+async def test_a_listener_that_lost_its_role_and_has_it_again_reads_what_it_missed(home: Home) -> None:
+    """Its lanes open with the history: what others would have to wait for is no longer than the reading."""
+    network = Lasting()
+
+    async with alive(home, Scripted(default=echo), network=network) as soul:
+        await soul.idle()
+        networks, name = soul.server._networks, network.name
+        await networks._roles.close(f"listen/{name}")
+        network.history = [said(1)]
+        hearing = asyncio.create_task(networks._hear(network))
+        await soul.until_said(1)
+        after = list(soul.server._lanes.unread)
+        hearing.cancel()
+        await asyncio.gather(hearing, return_exceptions=True)
+
+    assert after == []
+
+
 PARAGRAPHS = [f"Paragraph {n} " + "of a long reply " * 12 for n in range(5)]
 LONG = "\n\n".join(paragraph.strip() for paragraph in PARAGRAPHS)
 

@@ -73,8 +73,8 @@ class Link:
         self._tried.set()
 
     def listen(self) -> None:
-        """Report that this process begins to listen, after it only spoke: it counts as disconnected until `up`."""
-        if not self.listens:
+        """Report that this process begins to listen, be it again: it counts as disconnected until `up`."""
+        if self.connected or not self.listens:
             self.listens, self.connected, self._was_up, self._down_at = True, False, False, time.monotonic()
 
     def up(self) -> None:

@@ -245,6 +245,7 @@ class Networks:
         try:
             if self._hold_back:
                 await self._hold_back(self._lanes.unread)
+            adapter.link.listen()  # else one that was heard before it lost the role would never say that it is `up`
             await self._listen(adapter)
         finally:
             opening.cancel()
