@@ -8,7 +8,7 @@ import sys
 import tokenize
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -162,99 +162,6 @@ def _given(tree: ast.Module) -> Iterator[str]:
                 yield name
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 yield name
-
-
-A_ROW, ROWS_OF = "a row", "rows"
-ASKING = {"one": A_ROW, "fetchone": A_ROW, "all": ROWS_OF, "fetchall": ROWS_OF, "execute": ROWS_OF, "_look": ROWS_OF}
-"""Calls that return a row, or rows."""
-
-
-def test_rows_are_read_by_the_names_of_their_columns() -> None:
-    """In the store no row is indexed by a number or unpacked by position, unless it has a single column."""
-    by_number = {
-        f"{path}:{node.lineno}"
-        for path, tree in modules()
-        if path.startswith("memory/") and not path.startswith(("memory/postgres/", "memory/search.py"))
-        for function in ast.walk(tree)
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
-        for node in _read_by_number(function)
-    }
-
-    assert not by_number, "\n".join(sorted(by_number))
-
-
-@pytest.mark.parametrize(
-    ("body", "is_found"),
-    [
-        ('return [row[1] for row in db.all("q")]', True),
-        ('for who, name in db.all("q"): ...', True),
-        ('row = db.one("q"); return row[-1] if row else None', True),
-        ('who, name = db.one("q") or (None, None)', True),
-        ('found = db.all("q"); return found[0][1:]', True),
-        ("return sorted(rows)[0][2]", True),
-        ('found = db.all("q"); return found[0]["who"]', False),
-        ('return [one[0] for one in db.values("q")]', False),
-        ("(only,) = db.execute(sql).fetchone()", False),
-    ],
-)
-def test_a_row_that_is_read_by_number_is_found(body: str, is_found: bool) -> None:  # noqa: FBT001 - pytest hands it over
-    """The rule above finds each form of reading a row by number."""
-    (function,) = ast.parse(f"def read(db, rows: list[Row]):\n    {body}").body
-
-    assert isinstance(function, ast.FunctionDef)
-    assert bool([*_read_by_number(function)]) is is_found
-
-
-def _read_by_number(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.expr]:
-    """Yield each expression by which a function reads a row by position."""
-    arguments = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
-    annotated = {one.arg: ast.unparse(one.annotation) for one in arguments if one.annotation}
-    held = {name: ROWS_OF for name, kind in annotated.items() if kind in ("list[Row]", "Sequence[Row]")}
-    held |= {name: A_ROW for name, kind in annotated.items() if kind in ("Row", "Row | None")}
-    for _ in range(2):  # a comprehension's target may come before its iterable
-        bound = [*_bound(function, held)]
-        held |= {target.id: kind for target, kind in bound if isinstance(target, ast.Name)}
-    yield from (one for one, kind in bound if kind == A_ROW and isinstance(one, ast.Tuple) and len(one.elts) > 1)
-    for node in ast.walk(function):
-        if isinstance(node, ast.Subscript) and _held(node.value, held) == A_ROW and not _is_name(node.slice):
-            yield node
-
-
-def _bound(function: ast.AST, held: Mapping[str, str]) -> Iterator[tuple[ast.expr, str]]:
-    """Yield each target that a function binds to a row or to rows."""
-    for node in ast.walk(function):
-        match node:
-            case ast.Assign(targets=[target], value=value) | ast.NamedExpr(target=target, value=value):
-                kind = _held(value, held)
-            case ast.For(target=target, iter=value) | ast.comprehension(target=target, iter=value):
-                kind = A_ROW if _held(value, held) == ROWS_OF else ""
-            case _:
-                continue
-        if kind:
-            yield target, kind
-
-
-def _held(value: ast.expr, held: Mapping[str, str]) -> str:
-    """Return whether an expression is a row or rows, judged by its syntax."""
-    match value:
-        case ast.Name(id=name):
-            return held.get(name, "")
-        case ast.Call(func=ast.Attribute(attr=asked)):
-            return ASKING.get(asked, "")
-        case ast.Call(func=ast.Name(id="sorted" | "reversed" | "list" | "tuple"), args=[inner, *_]):
-            return _held(inner, held)
-        case ast.Subscript(value=inner, slice=at) if _held(inner, held) == ROWS_OF:
-            return ROWS_OF if isinstance(at, ast.Slice) else A_ROW
-        case ast.BoolOp(values=[inner, *_]) | ast.IfExp(body=inner):
-            return _held(inner, held)
-        case _:
-            return ""
-
-
-def _is_name(place: ast.expr) -> bool:
-    return not isinstance(place, ast.Slice | ast.UnaryOp) and not (
-        isinstance(place, ast.Constant) and isinstance(place.value, int)
-    )
 
 
 def test_no_module_edits_the_import_path() -> None:
