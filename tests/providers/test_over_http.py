@@ -1,6 +1,5 @@
 """What holds for each client of a service: the contract, and that a cut stream is never half a reply."""
 
-import asyncio
 import random
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -11,14 +10,11 @@ from claudius.config.load import Loaded
 from claudius.home import Home
 from claudius.providers import anthropic_api, openai_compat
 from claudius.testing.check_provider import CASES, Case, Voice, check_cut_at, check_provider
-from claudius.testing.model_calls import Reply
 from claudius.testing.provider_contract.voice import ASK, TEXT, ending, hear
-from lab.loopback.model import MODEL, ModelServer
+from lab.loopback.model import ModelServer
 
 CLIENTS: dict[str, tuple[Any, int]] = {"anthropic_api": (anthropic_api, 0), "openai_compat": (openai_compat, 2)}
 """By name, with how many events follow the reason of the end: the usage, and `[DONE]`, which not every server sends."""
-AT_ONCE = 150
-"""More than a client of HTTP has connections if nobody says otherwise."""
 
 
 @pytest.fixture(params=CLIENTS)
@@ -63,19 +59,3 @@ async def test_a_stream_cut_anywhere_is_never_half_a_reply(fault: str, voice: Vo
 async def test_a_stream_cut_at_each_byte_is_never_half_a_reply(fault: str, voice: Voice, client: str) -> None:
     """A cut at any byte is an error or comes after the end."""
     await cut_at(voice, client, fault, lambda borders: range(borders[-1] + 1))
-
-
-async def test_none_of_many_calls_waits_for_another(
-    client: str, server: ModelServer, settings: Callable[..., Loaded], home: Home
-) -> None:
-    """All of them reach a server that answers none of them."""
-    server.default = Reply(fault="hang")
-    provider = CLIENTS[client][0].build(settings(CLAUDIUS_OPENAI_MODEL=MODEL), home)
-    calls = [asyncio.ensure_future(hear(provider, ASK)) for _ in range(AT_ONCE)]
-    async with asyncio.timeout(30):
-        while len(server.asked) < AT_ONCE:
-            await asyncio.sleep(0.01)
-    for call in calls:
-        call.cancel()
-    await asyncio.gather(*calls, return_exceptions=True)
-    await provider.aclose()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import importlib.util
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from claudius.errors import Cut, ProviderError, TimedOut, Unavailable, Unreachab
 from claudius.home import Home
 from claudius.provider import Done, Event, Request, Role, StopReason, Usage, estimate
 from claudius.providers.replies import (
+    Clients,
     StreamedReply,
     by_kind,
     by_status,
@@ -60,6 +60,8 @@ def messages(request: Request) -> Iterator[dict[str, Any]]:
 
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     from anthropic import APIStatusError, AsyncAnthropic, AsyncStream
 
 NAME = "anthropic_api"
@@ -94,21 +96,19 @@ class AnthropicApi:
 
     def __init__(self, make: Callable[[], AsyncAnthropic], model: str, *, base_url: str = BASE_URL) -> None:
         self.model = model
-        self._make, self._base_url = make, base_url
-        self._client: AsyncAnthropic | None = None
-        self._making = asyncio.Lock()
+        self._clients, self._base_url = Clients(make, lambda one: one.close()), base_url
         self._rung: dict[str, int] = {}
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
         """Stream the reply. Raises: ProviderError."""
-        client = await self._made()
+        await self._clients.first()
         import anthropic  # noqa: PLC0415 - over a second to import, paid once, in the daemon
         import httpx2  # noqa: PLC0415 - the library's own HTTP client
 
         said = _Said(request, request.model or self.model)
         began = False
         try:
-            async with await self._open(client, request) as stream:
+            async with self._clients.one() as client, await self._open(client, request) as stream:
                 began = True
                 async for event in stream:
                     if delta := said.hear(event):
@@ -131,19 +131,12 @@ class AnthropicApi:
         yield said.done()
 
     async def prepare(self) -> None:
-        """Import the library and build the client, in a thread."""
-        await self._made()
+        """Import the library and build the first client, in a thread."""
+        await self._clients.first()
 
     async def aclose(self) -> None:
         """Close the connections."""
-        if self._client:
-            await self._client.close()
-
-    async def _made(self) -> AsyncAnthropic:
-        async with self._making:
-            if self._client is None:
-                self._client = await asyncio.to_thread(self._make)
-            return self._client
+        await self._clients.aclose()
 
     async def _open(self, client: AsyncAnthropic, request: Request) -> AsyncStream[object]:
         """Open a stream with the least thinking that the model accepts, found by trying."""
@@ -265,16 +258,25 @@ def build(loaded: Loaded, home: Home) -> AnthropicApi:
     if importlib.util.find_spec("anthropic") is None:
         raise Unavailable("the anthropic library is not installed: pip install 'claudius-daemon[api]'", provider=NAME)
     base_url = settings.base_url or BASE_URL
-    make = partial(_client, key, base_url, loaded.config.model)
+    make = partial(_client, key, base_url, loaded.config.model, cache(_trusted))
     return AnthropicApi(make, settings.model, base_url=base_url)
 
 
-def _client(key: str, base_url: str, model: ModelSettings) -> AsyncAnthropic:
+def _trusted() -> SSLContext:
+    """Read the certificates that are trusted: it takes 25 ms, and the clients of one provider share them."""
+    import httpx2  # noqa: PLC0415 - as above
+
+    return httpx2.create_ssl_context()
+
+
+def _client(key: str, base_url: str, model: ModelSettings, trusted: Callable[[], SSLContext]) -> AsyncAnthropic:
     import anthropic  # noqa: PLC0415 - over a second to import, paid once, in the daemon
     import httpx2  # noqa: PLC0415 - the library's own HTTP client
 
     silence_s = 2 * max(model.first_byte_s, model.idle_s)
-    http = anthropic.DefaultAsyncHttpxClient(follow_redirects=False, event_hooks={"response": [bounding()]})
+    http = anthropic.DefaultAsyncHttpxClient(
+        verify=trusted(), follow_redirects=False, event_hooks={"response": [bounding()]}
+    )
     return anthropic.AsyncAnthropic(
         api_key=key,
         base_url=base_url,

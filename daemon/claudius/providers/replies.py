@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -304,3 +304,64 @@ class StreamedReply:
     def text(self) -> str:
         """What was added so far."""
         return "".join(self._parts)
+
+
+CALLS = 32
+"""How many calls a client has at once, at most."""
+
+C = TypeVar("C")
+
+
+class Clients(Generic[C]):
+    """As many clients as the calls under way need."""
+
+    def __init__(self, make: Callable[[], C], close: Callable[[C], Awaitable[None]], *, first: C | None = None) -> None:
+        """Build clients by `make`, in a thread, beside the `first` if there is one already."""
+        self._make, self._close, self._first = make, close, first
+        self._calls: dict[asyncio.Future[C], int] = {}
+        """The calls under way of each client, oldest client first."""
+
+    async def first(self) -> C:
+        """Return the first client, which is built once, whoever waits for it."""
+        return await asyncio.shield(next(iter(self._calls), None) or self._add())
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[C]:
+        """Yield a client for one call: the oldest that has room, so that connections are used again."""
+        client = next((one for one, calls in self._calls.items() if calls < CALLS), None) or self._add()
+        self._calls[client] += 1
+        try:
+            yield await asyncio.shield(client)
+        finally:
+            if client in self._calls:
+                self._calls[client] -= 1
+            await self._shrink()
+
+    async def aclose(self) -> None:
+        """Close every client."""
+        for client in [*self._calls]:
+            await self._close(await client)
+
+    async def _shrink(self) -> None:
+        """Close the newest client while it is idle and the one before it has room for half of its calls."""
+        while len(self._calls) > 1:
+            (_, before), (newest, calls) = [*self._calls.items()][-2:]
+            if calls or before > CALLS // 2 or not newest.done():  # one that is being built serves the next call
+                return
+            del self._calls[newest]
+            await self._close(newest.result())
+
+    def _add(self) -> asyncio.Future[C]:
+        client: asyncio.Future[C] = asyncio.get_running_loop().create_future()
+        if self._first is None or self._calls:
+            client = asyncio.ensure_future(asyncio.to_thread(self._make))
+            client.add_done_callback(self._drop_failed)
+        else:
+            client.set_result(self._first)
+        self._calls[client] = 0
+        return client
+
+    def _drop_failed(self, client: asyncio.Future[C]) -> None:
+        """Keep no client that could not be built: the next call has another try."""
+        if client.cancelled() or client.exception():
+            self._calls.pop(client, None)

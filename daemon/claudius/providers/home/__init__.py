@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import ExitStack, aclosing, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -169,18 +170,20 @@ def build(loaded: Loaded, home: Home) -> ModelAtHome:
         raise Unavailable("llama.cpp is not installed", provider=NAME, fix=INSTALL)
     settings, held = loaded.config, ExitStack()
     address = held.enter_context(socket_address(home.run / SOCKET))
-    client = _client(address)
+    make = partial(_client, address)
+    client = make()
     inner = OpenAICompat(
         client,
         model.stem,
         base_url=BASE_URL,
+        make=make,
         profile=settings.openai.profile,
         server=LocalServer(
             client, Memory(home.state / LOCAL_MODELS), BASE_URL, context_tokens=settings.home.context_tokens
         ),
         is_patient=settings.model.first_byte_s == ModelSettings().first_byte_s,
     )
-    return ModelAtHome(inner, LlamaServer(home, model, settings.home, _client(address)), held)
+    return ModelAtHome(inner, LlamaServer(home, model, settings.home, make()), held)
 
 
 def _client(address: str) -> Any:
