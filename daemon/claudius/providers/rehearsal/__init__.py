@@ -83,7 +83,8 @@ def reply(request: Request, lines: Lines, env: str = ".env") -> str:
     if not asked or request.purpose == "whisper":
         return answer(lines.sections["whisper" if request.purpose == "whisper" else "elsewhere"], {}, seed)
     may_book = ("acts" in asked or seen.done) and not (seen.is_inner or reads.hides(seen.message, lines))
-    deeds = reads.deeds_of(seen, lines) if may_book else reads.Deeds()
+    is_plea = lines.answering(seen.message)[0].startswith("plea")
+    deeds = reads.deeds_of(seen, lines) if may_book and not is_plea else reads.Deeds()
     written = "\n".join([nested_line(act) for act in deeds.acts]) or "none"
     if (is_repair and "acts" in asked) or (seen.done and seen.done != written):
         deeds, written = reads.Deeds(("not done",)), "none"
@@ -97,7 +98,7 @@ def reply(request: Request, lines: Lines, env: str = ".env") -> str:
     thoughts = [choose(lines.sections[name].thoughts or lines.words.thoughts, {}, seed) for name in occasions]
     words = _speech(seen.spoken, lines, deeds, occasions, values, seed)
     steps = {
-        "chosen_action": "none" if recalled or occasions[0].startswith("plea") else "stay_silent",
+        "chosen_action": "none" if recalled or is_plea else "stay_silent",
         f'internal_monologue verb="{choose(lines.words.thinks, {}, seed)}"': " ".join(thoughts),
         "appraisal": lands or "nothing",
         "acts": written,
@@ -120,13 +121,13 @@ def _occasions(seen: reads.ReadRequest, lines: Lines, deeds: reads.Deeds, wish: 
     first = ["unattached"] if seen.is_first else []
     is_asked = lines.patterns["asks first"].match(seen.message)
     asks = is_asked or reads.is_question(seen.message)
+    name, cue = lines.answering(seen.message)
+    is_felt = name.partition(",")[0] in lines.words.feelings
+    if name.startswith("plea") or (is_felt and not is_asked and deeds.sections in ((), ("no longer",))):
+        return [name], ""
     if deeds.sections:
         return [*deeds.sections, *(["learned"] if deeds.learned else []), *first], ""
-    name, cue = lines.answering(seen.message)
-    if (felt := name.partition(",")[0]) in lines.words.feelings:
-        if not is_asked or felt == lines.words.feelings[0]:
-            return [name], ""
-        name = ""
+    name = "" if is_felt else name
     if reads.hides(seen.message, lines) and not (reads.is_question(seen.message) or name == "forget a message"):
         return ["not kept", *first], ""
     if deeds.learned or deeds.known:
@@ -137,7 +138,7 @@ def _occasions(seen: reads.ReadRequest, lines: Lines, deeds: reads.Deeds, wish: 
         name = section if section and (recalled or not name or lines.patterns["about"].search(seen.message)) else name
     if warning and not recalled and name in ("", "not remembered"):
         name, recalled = "beware", warning
-    if name in ("", "not remembered") and (language := tongue(seen.message)) != "english":
+    if name in ("", "not remembered") and (language := tongue(seen.heard)) != "english":
         own = f"a tongue that is not mine, in {language.title()}"
         name = own if own in lines.sections else "a tongue that is not mine"
     otherwise = "silence" if not re.search(r"\w", seen.message) else "question" if asks else "statement"

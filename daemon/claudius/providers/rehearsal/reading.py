@@ -47,7 +47,8 @@ class ReadRequest:
         found = {str(record.get("kind")): record for record in tail}
         heard = [record for record in tail if record.get("kind") == RecordKind.MESSAGE]
         self.is_inner = not heard  # nobody spoke: it comes from the soul's own schedule or occasion
-        self.message = _swapped("\n".join(map(text_of, heard))[:4000].replace("’", "'"), lines.words.spelled)
+        self.heard = "\n".join(map(text_of, heard))[:4000].replace("’", "'")
+        self.message = _swapped(self.heard, lines.words.spelled)
         self.name, self.who = [str(heard[-1].get(key, "")) if heard else "" for key in ("from", "who")]
         said = [one for one in before if one.get("kind") == RecordKind.MESSAGE and one.get("who") == self.who]
         self.said, self.spoken = [text_of(one) for one in said], spoken(history)
@@ -58,9 +59,7 @@ class ReadRequest:
         self.plans, self.known = _shorts(found, RecordKind.PLANS), _shorts(found, RecordKind.KNOWN)
         self.present = shown.partition("## The Present\n")[2].partition("\n")[0].partition(". ")[0].rstrip(".")
         now = re.search(r"(\d+ \w{3})\w* (\d{4}, \d\d:\d\d)[^(]*\(([\w/+-]+)", self.present)
-        self.now = (
-            datetime.strptime(now[1] + now[2], "%d %b%Y, %H:%M").replace(tzinfo=ZoneInfo(now[3])) if now else None
-        )
+        self.now = now and datetime.strptime(now[1] + now[2], "%d %b%Y, %H:%M").replace(tzinfo=ZoneInfo(now[3]))
         self.due = "" if heard else text_of(found.get(Kind.SCHEDULED, {})).partition('"')[2].rpartition('"')[0]
         self.summary = "".join([text_of(one) for one in (*before, *tail) if one.get("kind") == RecordKind.SUMMARY][-1:])
         self.title = "".join(re.findall(r"^# +(.+?) *$", request.system, re.MULTILINE)[:1])
