@@ -46,7 +46,8 @@ class Call(Struct, frozen=True, kw_only=True):
     n: int
     purpose: str
     request_sha256: str
-    response: str
+    response: str = ""
+    """Empty where it is kept as what was made of it, so that nothing is to be erased here."""
     stop_reason: StopReason
     usage: Usage
     provider: str

@@ -353,6 +353,10 @@ DELETE FROM turn WHERE turn = :turn;
 -- name: erase_record
 DELETE FROM turn_record WHERE id = :record;
 
+-- name: daimons_are_nobody
+-- scans: an erasure reads everything once
+UPDATE entry SET person = NULL WHERE entry_type = 'daimonSpeech' AND person IS NOT NULL;
+
 -- name: keep_others_lines
 DELETE FROM entry WHERE conversation = :conversation AND number = :number
   AND (person IS NULL OR person IN (SELECT value FROM json_each(:ids)));
@@ -447,7 +451,7 @@ UPDATE step SET person = '', conversation = '', response = '', request_sha256 = 
 
 -- name: summarising
 -- scans: an erasure reads everything once, beside the writer
-SELECT turn, n FROM step WHERE purpose = 'summary' AND response <> '' AND conversation IN (SELECT conversation FROM erasing);
+SELECT turn, n FROM step WHERE response <> '' AND (purpose = 'whisper' OR purpose = 'summary' AND conversation IN (SELECT conversation FROM erasing));
 
 -- name: erase_summarising
 UPDATE step SET response = '' WHERE turn = :turn AND n = CAST(:n AS BIGINT);

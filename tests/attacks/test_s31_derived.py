@@ -362,8 +362,10 @@ async def after(home: Home, request: pytest.FixtureRequest, store: str, row: Map
     words = row["right"].get("lacks", ["epilepsy", "seizures"])
     said = row["input"].get("said", ILLNESS["said"])
     url = str(request.getfixturevalue("postgres_url")) if store == "postgresql" else ""
-    async with living(home, url, story(row)) as life:
+    async with living(home, url, story(row), CLAUDIUS_KOTHAR_ENABLED="1", CLAUDIUS_KOTHAR_MODE="speak") as life:
         await lived(life, said)
+        told_aloud = [one for one in await life.posts() if one.text.startswith("Kothar: ")]
+        assert bool(told_aloud) == any("#" in place for place, *_ in said)
         before = life.holding(*words)
         receipt = await life.forget_tom()
         held = life.holding(*words)

@@ -5,7 +5,6 @@ of the audit log is lost. Each test prints its row of the table: command, points
 """
 
 import asyncio
-import json
 import shutil
 import sys
 from pathlib import Path
@@ -14,21 +13,9 @@ import pytest
 
 from driven import Machine
 from every_command import CHANGES, NOT_KILLED, commands
-from killing import (
-    accept,
-    furnish,
-    kill,
-    shown,
-)  # fmt: skip
+from killing import accept, furnish, kill, shown
 
 pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace: apt-get install strace")
-ROWS = {row["id"]: row for row in json.loads((Path(__file__).parents[1] / "cases" / "forget.json").read_text())["rows"]}
-RESTORE, IMPORT = CHANGES["backup restore"], CHANGES["backup restore --portable"]
-MUTANTS = {
-    "no note is written": "r.replace = lambda root, fresh, aside: r._carry_out("
-    "[(p, aside / p.name) for p in fresh if p.exists()] + [(n, p) for p, n in fresh.items() if n])",
-    "no start obeys the note": "r.obey = lambda root: None",
-}
 
 
 @pytest.fixture(scope="module")

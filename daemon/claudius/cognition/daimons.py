@@ -217,12 +217,10 @@ def conclude_daimon(name: str, text: str, turn: TurnState) -> Intent | None:
     gated = gate(line, turn.rules)
     if gated.is_replaced:
         return None
-    person = recollection.perception.person
     entry = Entry(
         entry_type=EntryType.DAIMON_SPEECH,
         content=gated.text,
         at=recollection.now,
-        person=person or None,
         name=name.capitalize(),
         metadata={"daimon": name},
     )
@@ -232,7 +230,7 @@ def conclude_daimon(name: str, text: str, turn: TurnState) -> Intent | None:
         conversation=recollection.conversation,
         body=f"{name.capitalize()}: {gated.text}",
         kind="daimon",
-        person=person,
+        person=recollection.perception.person,
     )
     why = {"outcome": "daimon", "reason": f"{name} may be heard here"}
     turn.recollection = replace(recollection, perceptions=())

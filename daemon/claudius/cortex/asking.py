@@ -78,7 +78,6 @@ def book(ties: Ties, name: str, answer: ModelAnswer, at: datetime) -> None:
         n=0,
         purpose=JOB,
         request_sha256="",
-        response="",
         stop_reason="end",
         usage=answer.usage,
         provider=answer.provider,

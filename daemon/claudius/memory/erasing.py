@@ -46,7 +46,7 @@ from claudius.perception import (
     private,
     whole_text,
 )
-from claudius.recollection import turn_of
+from claudius.recollection import EntryType, turn_of
 
 
 class Probes(Struct, frozen=True, kw_only=True):
@@ -378,7 +378,7 @@ def lines_of_others(content: bytes | None, ids: Sequence[str]) -> bytes | None:
     kept = unpack(content)
     entries = tuple(
         one
-        if one.person and one.person not in ids
+        if one.person and one.person not in ids and one.entry_type is not EntryType.DAIMON_SPEECH
         else replace(one, content=BLANK, person=one.person and NOBODY, name=one.name and "", metadata={})
         for one in kept.entries
     )

@@ -352,6 +352,7 @@ class Erasure:
         """Erase; what is found afterwards in texts of others is blanked by `blank`."""
         person = self._person
         versions = self._beside.value("versions_in_git", ids=person.values["ids"])
+        await self._write(changing("daimons_are_nobody", [{}]))  # 0.2.0 kept them as their listener's
         audiences = tuple(self._beside.values("audiences_with", ids=person.values["ids"]))
         is_lent = bool(self._beside.one("audit_lent_in", ids=person.values["ids"], places=person.values["places"]))
         self._count("inbox", await self._write(self._withdraw))

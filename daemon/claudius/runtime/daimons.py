@@ -324,7 +324,6 @@ class Daimons:
             n=0,
             purpose=PURPOSE,
             request_sha256=sha256(asked.tail.encode()).hexdigest(),
-            response=answer.text,
             stop_reason="end",
             usage=answer.usage,
             provider=answer.provider,
