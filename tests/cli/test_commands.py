@@ -487,7 +487,7 @@ def test_a_place_that_cannot_be_one_is_refused(home: Home, bad: str) -> None:
 
 
 def test_a_backup_is_verified_and_can_be_restored(tmp_path: Path) -> None:
-    """A copy is verified before it counts as a backup, and a restore sets aside what was there."""
+    """A copy is verified before it counts as a backup; a restore sets aside what was there, and has a log, too."""
     machine = Machine(tmp_path, env={"LOGNAME": "ada"})
     machine.scripted()
     machine.ok("chat", "--once", "before")
@@ -504,6 +504,7 @@ def test_a_backup_is_verified_and_can_be_restored(tmp_path: Path) -> None:
     assert refused.code == 2
     assert [entry["content"] for entry in shown["entries"] if entry["entry_type"] == "userMessage"] == ["before"]
     assert machine.ok("chat", "--once", "and on", "--json").json["reply"]
+    assert (machine.home / "state" / "claudius.db").read_bytes()[18:20] == b"\x02\x02"  # in WAL mode
 
 
 def test_a_backup_whose_bytes_changed_is_not_restored(tmp_path: Path) -> None:
