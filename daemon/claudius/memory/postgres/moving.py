@@ -397,7 +397,7 @@ AND nspname LIKE replace(left(current_schema(), 36), '_', '\\_') || '\\_re%'
 """
 LEFT_BESIDE = f"{_BESIDE}AND nspname ~ '_restored$'"
 """The schema that a restore has left beside the store, if it was interrupted."""
-_SET_ASIDE = f"{_BESIDE}AND nspname ~ '_replaced_[0-9tz]+$' ORDER BY nspname"
+_SET_ASIDE = f"{_BESIDE}AND nspname ~ '_replaced_[0-9a-z]+$' ORDER BY nspname"
 LACKS = "a copy is restored in a schema beside the store, which this user may not create"
 _SERVED = ("soul_push", "soul_file", "early")
 """Tables that no file holds, and whose rows a restore leaves as they are."""
@@ -469,7 +469,7 @@ def put_in_force(place: StorePlace, file: Path, memory: Path, now: datetime) -> 
         made.execute("SELECT setval(pg_get_serial_sequence('soul_push', 'number'), max(number)) FROM soul_push")
         made.execute(b"SELECT setval('lane_token', %s)", (last + 1,))
         made.execute(_LANES)
-        aside = f"{schema[:NAME_CHARS]}_replaced_{now.astimezone(UTC):%Y%m%dt%H%M%Sz}"
+        aside = f"{schema[:NAME_CHARS]}_replaced_{now.astimezone(UTC):%y%m%dt%H%M%S}{secrets.token_hex(2)}"
         for old, new in ((schema, aside), (f"{schema[:NAME_CHARS]}{BESIDE}", schema)):
             made.execute(f"ALTER SCHEMA {quoted(old)} RENAME TO {quoted(new)}".encode())
     return aside
