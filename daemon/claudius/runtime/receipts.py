@@ -102,7 +102,8 @@ def lines(receipt: Mapping[str, Any], who: Whose, kept: str, naming: Naming) -> 
     yield f"• {_overwritten(receipt)}{_LATER[who is OWN] if receipt['later'] else ''}"
     yield (
         f"Deleted with the rows, but not looked for: {who.their} name, single words and short sentences (in Latin"
-        f" script below {EXCERPT_BYTES} letters)."
+        f" script below {EXCERPT_BYTES} letters). What I wrote from notes of mine alone stays where it holds neither"
+        f" {who.their} name nor a word that nothing else gives."
     )
     if receipt["rows"].get("audience_member"):
         yield (
