@@ -35,7 +35,6 @@ JUDGE = "Nobody hears this."
 WHO_CHARS = 300
 """Of a system part: who the soul is."""
 TAGGED = f"<{THOUGHT}>They ask.</{THOUGHT}>\n<{SPEECH}>Plane it, then sand it.</{SPEECH}>"
-JSONED = json.dumps({THOUGHT: "They ask.", SPEECH: "Plane it, then sand it."})
 STEPS = (
     FormStep(name=THOUGHT, verbs=("thought", "mused")),
     FormStep(name=SPEECH, verbs=("said",)),

@@ -46,10 +46,6 @@ class OpenCode(Struct, frozen=True, kw_only=True):
         """When it expires."""
         return self.asked_at + LIFE
 
-    def is_valid(self, now: datetime) -> bool:
-        """Return whether it is valid at this instant."""
-        return self.asked_at <= now < self.expires_at
-
 
 def admitted(asked: OpenCode, current: Sequence[OpenCode], most: int) -> OpenCode | None:
     """Return what was asked with a code of its own; None if this person has one, or the network has `most`."""
@@ -113,7 +109,10 @@ class CodeStore:
 
 
 def _valid(rows: Sequence[Row], now: datetime) -> list[OpenCode]:
-    return sorted((one for one in map(_code, rows) if one.is_valid(now)), key=lambda one: (one.asked_at, one.code))
+    return sorted(
+        (one for one in map(_code, rows) if one.asked_at <= now < one.expires_at),
+        key=lambda one: (one.asked_at, one.code),
+    )
 
 
 def _code(row: Row) -> OpenCode:

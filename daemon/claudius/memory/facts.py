@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from claudius.acts import MOST_KEYS, TEXT_CHARS, FactEnded, FactKnown, Forgotten, MatterClosed, MatterOpened
 from claudius.intent import WHAT, Intent
 from claudius.memory.database import Database, Decoding, Row, dump, instant, maybe_instant, parse, parse_object, stamp
-from claudius.memory.ranking import asks, stemmed
+from claudius.memory.ranking import questions, stemmed
 from claudius.memory.seeing import Seeing, canonical
 from claudius.perception import TERMINAL, Origin, Perception, Place, internal, private
 from claudius.prompt import short_name, valid
@@ -331,7 +331,7 @@ def _until_when(one: Matter) -> date:
 
 def is_bereaved(past: Iterable[PastTurn], perceptions: Iterable[Perception]) -> bool:
     """Return whether grief was told in the turns that the prompt holds, and nothing is asked now. Pure."""
-    if True in [asks(one.text) for one in perceptions]:
+    if any(questions(one.text) for one in perceptions):
         return False
     taken = [one for turn in past for one in turn.entries if one.metadata.get("query") == "appraisal"]
     return True in [one.content.lstrip().casefold().startswith(GRIEF) for one in taken]

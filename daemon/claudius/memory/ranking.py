@@ -33,7 +33,8 @@ RESTATED = 0.5
 _NONE: frozenset[str] = frozenset()
 BEFORE_SHARE = 0.5
 """The weight of the words of the message before the one that was heard."""
-_ASKS = re.compile("[?？؟՞⁇⁈\u037e፧]")
+_ASKS = re.compile(r"[?？؟՞⁇⁈\u037e፧]+|(?<=[\u0370-\u03ff\u1f00-\u1fff]);")
+"""A question mark of any script; after a Greek letter it looks like a semicolon."""
 MOST_TERMS = 16
 STATED = 2 / 3
 """The part of the floor that holds for a statement, whose words are shared in both directions."""
@@ -115,9 +116,9 @@ def rarity(count: int, total: int) -> float:
     return log(1.0 + (total - count + 0.5) / (count + 0.5)) if total >= count else 0.0
 
 
-def asks(text: str) -> bool:
-    """Return whether a text asks something: it holds a question mark of any script. Pure."""
-    return _ASKS.search(text) is not None
+def questions(text: str) -> int:
+    """Count the questions of a text by the question marks of all scripts; several in a row are one. Pure."""
+    return len(_ASKS.findall(text))
 
 
 class Floor(Struct, frozen=True):

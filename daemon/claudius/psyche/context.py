@@ -15,6 +15,7 @@ from itertools import takewhile
 from msgspec.structs import replace
 
 from claudius.intent import Intent
+from claudius.memory.ranking import questions
 from claudius.perception import (
     Cause,
     Kind,
@@ -42,7 +43,7 @@ from claudius.psyche.events import (
     is_addressed,
 )
 from claudius.psyche.state import Axes, Stimulus
-from claudius.psyche.words import QUESTION_MARKS, leaning, likeness, stems, tokens
+from claudius.psyche.words import leaning, likeness, stems, tokens
 from claudius.psyche_types import Appraised, Psyche
 from claudius.recollection import MOODS, STATE_DEFAULTS, Entry, EntryType, PastTurn, Recollection, StateKey, once
 
@@ -111,7 +112,7 @@ def calls_the_soul(text: str, soul_name: str) -> bool:
     if not called or called[1].lower() != soul_name:
         return False
     greeted = not said.lower().startswith((soul_name, "@"))
-    return greeted or "," in called[2] or not QUESTION_MARKS.isdisjoint(said) or _PLEA.match(called[3]) is not None
+    return greeted or "," in called[2] or questions(said) > 0 or _PLEA.match(called[3]) is not None
 
 
 def messages_of(past: PastTurn) -> tuple[frozenset[str], ...]:
@@ -208,7 +209,7 @@ def _was_asked(recollection: Recollection, perception: Perception) -> bool:
         is_wish = entry.entry_type is EntryType.TOOL_USE
         if is_wish and EntryType.TOOL_RESULT not in [one.entry_type for one in turn.entries]:
             return True  # it asked for consent, whoever may give it
-        if entry.entry_type is EntryType.EXTERNAL_DIALOG and not QUESTION_MARKS.isdisjoint(entry.content):
+        if entry.entry_type is EntryType.EXTERNAL_DIALOG and questions(entry.content):
             heard = {one.person for one in turn.entries if one.entry_type is EntryType.USER_MESSAGE}
             if not heard or perception.person in heard:
                 return True

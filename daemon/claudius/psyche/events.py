@@ -16,10 +16,10 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct, field
 
-from claudius.memory.ranking import tongue
+from claudius.memory.ranking import questions, tongue
 from claudius.perception import Kind
 from claudius.psyche.personality import Kernel
-from claudius.psyche.words import HEARD_CHARS, QUESTION_MARKS, Cues, is_negated, stems, tokens
+from claudius.psyche.words import HEARD_CHARS, Cues, is_negated, stems, tokens
 from claudius.psyche_types import Arc, Edge, Numbers
 
 Address = Literal["dm", "mention", "command", "reply", "thread", "named", "ambient", "self"]
@@ -253,15 +253,14 @@ def classify(text: str, address: str, *, soul_name: str, novelty: float) -> Hear
     text = text[:HEARD_CHARS]
     said = tokens(text)
     words = [token.word for token in said if not token.ends_sentence]
-    asked = sum([not QUESTION_MARKS.isdisjoint(token.word) for token in said if token.ends_sentence])
     return Heard(
-        load=0.7 * min(1.0, len(words) / 200) + (0.3 if asked > 1 else 0.0),
+        load=0.7 * min(1.0, len(words) / 200) + (0.3 if questions(text) > 1 else 0.0),
         novelty=novelty,
         classes=frozenset() if address in ADDRESSED else overheard(text),
         critical=critical(text),
         stems=stems(text, soul_name),
         words=frozenset(words),
-        is_question=not QUESTION_MARKS.isdisjoint(text),
+        is_question=questions(text) > 0,
         is_trivial=is_trivial(text, soul_name),
     )
 
@@ -336,7 +335,7 @@ def _requests(text: str) -> Iterator[tuple[str, int]]:
         if _is_request(sentence):
             parts = [len(_WORD.findall(part)) >= CLAUSE_WORDS for part in _CLAUSES.split(sentence)]
             yield sentence, max(1, sum(parts))
-        elif not QUESTION_MARKS.isdisjoint(sentence[-1:]):
+        elif questions(sentence[-2:]):
             yield sentence, 1
 
 

@@ -27,9 +27,7 @@ _WIDE = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400
 """Scripts that are written without spaces."""
 _ENDINGS = ("ings", "ing", "edly", "ed", "ies", "es", "s", "ly")
 
-QUESTION_MARKS = frozenset("?？؟")
-"""What ends a question: the Latin mark, and those of East Asian and of Arabic scripts."""
-ENDS = frozenset(".!\n。！") | QUESTION_MARKS
+ENDS = frozenset(".!\n。！?？؟")
 """The characters that a sentence-ending token begins with."""
 
 

@@ -30,7 +30,7 @@ from claudius.runtime.background_services import BackgroundServices
 from claudius.runtime.failures import AGAIN, Retry
 from claudius.runtime.hands import LaneHands
 from claudius.runtime.process_resources import Passage
-from claudius.shown import Quoted
+from claudius.shown import BROUGHT, Quoted
 
 
 class BrokenOff(Exception):
@@ -205,12 +205,12 @@ def goes_on(heard: Sequence[Perception], mind: Mind) -> bool:
 def is_fragment(perception: Perception) -> bool:
     """Return whether a message looks like the beginning of a sentence that goes on in the next one. Pure.
 
-    It is short, and has neither an end mark of any script, nor an emoji, nor a file or a text of another.
+    It is short, and has neither an end mark of any script, nor an emoji, nor brings a file or a text of another.
     """
     text, extra = perception.text.strip(), perception.extra
     if not text or len(text) > FRAGMENT_CHARS or _EMOJI_NAME.search(text):
         return False
-    if isinstance(extra, MessageExtra) and (extra.files or extra.shown):
+    if isinstance(extra, MessageExtra) and (extra.files or [one for one in extra.shown if one.how in BROUGHT]):
         return False
     if any(unicodedata.category(sign) in ("So", "Sk") for sign in text):
         return False

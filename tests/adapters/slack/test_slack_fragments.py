@@ -12,10 +12,11 @@ from case_rows import Row, rows
 from claudius.cognition.turn_state import is_more
 from claudius.intent import Schedule
 from claudius.memory.inbox import Pending
-from claudius.perception import Kind, Origin, Perception, ScheduledExtra, private
+from claudius.perception import Kind, MessageExtra, Origin, ScheduledExtra, private
 from claudius.provider import Request
 from claudius.providers.scripted import Line, Scripted
 from claudius.runtime import lane as grouping
+from claudius.shown import How, Quoted
 from ear import echo
 from lab.loopback.slack.world import SlackWorld
 from lab.sample import NOW, perception
@@ -90,10 +91,10 @@ async def test_a_second_piece_begins_the_turn_anew(
     ],
 )  # fmt: skip
 def test_what_looks_like_a_piece(text: str, *, goes_on: bool) -> None:
-    """A piece is short and has no end mark of any script, and no emoji."""
-    heard: Perception = perception(text)
+    """A piece is short and has no end mark of any script, and no emoji; it may answer another message."""
+    answers = MessageExtra(shown=(Quoted(how=How.ANSWERED, text="The pump?"),))
 
-    assert grouping.is_fragment(heard) is goes_on
+    assert [grouping.is_fragment(perception(text, **more)) for more in ({}, {"extra": answers})] == [goes_on] * 2
 
 
 DIRECT: dict[str, Any] = {"conversation": "slack:T1:D1:D1", "audience": "private:slack:T1:U1", "person": "slack:T1:U1"}

@@ -87,9 +87,11 @@ def _forwarded(one: discord.MessageSnapshot, message: discord.Message) -> Quoted
     """Return a forwarded message. Discord does not say whose it is."""
     files = (*[_file(file, message) for file in one.attachments], *_stickers(one))
     lines = (line for file in files for line in file_lines(file))
+    text = valid(lines_of(one.content, *map(_embed, one.embeds), _components(one), *lines))
     return Quoted(
         how=How.FORWARDED,
-        text=valid(lines_of(one.content, *map(_embed, one.embeds), _components(one), *lines)),
+        text=text,
+        unread="" if text else "it holds nothing that can be read here",
         of=key_of(message.reference.message_id) if message.reference else "",
     )
 

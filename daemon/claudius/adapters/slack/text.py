@@ -207,6 +207,9 @@ def _words(node: object) -> Iterator[str]:
         else:
             for name in _WORDED:
                 yield from _words(node.get(name))
+            for name in node:
+                if name not in (*_WORDED, "confirm"):  # which is shown once its button is pressed
+                    yield from _words(_objects(node, name) or object_of(node, name))
 
 
 def _inline(element: Mapping[str, Any]) -> str:

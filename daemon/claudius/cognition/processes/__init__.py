@@ -249,7 +249,7 @@ def written(name: str, file: SoulFile, names: Collection[str]) -> Process:
         head = msgspec.convert(dict(file.head), ready(_Head))
     except msgspec.ValidationError as error:
         raise BadSoul(where, 1, f"its head: {error}", "docs/processes.md shows what belongs there") from error
-    known = {*STEPS, *[_step_named(one) for one in names if one.startswith("steps/")]}
+    known = {*STEPS, *[one.removeprefix("steps/").removesuffix(".md") for one in names if one.startswith("steps/")]}
     words = {step: " ".join(body.split()) for step, body in sections(file).items() if step in known}
     if head.python:
         try:
@@ -280,10 +280,6 @@ def written(name: str, file: SoulFile, names: Collection[str]) -> Process:
         should_transition=_judge(head.transitions, head.after) if leads else shipped.should_transition,
         description=described(file),
     )
-
-
-def _step_named(file: str) -> str:
-    return file.removeprefix("steps/").removesuffix(".md")
 
 
 def _judge(transitions: Mapping[str, Mapping[str, str]], after: str) -> Judge:

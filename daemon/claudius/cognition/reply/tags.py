@@ -330,7 +330,7 @@ _MARK = re.compile(
     r"""(?x)
       <\|(?P<token>[^\s|<>]{1,40})\|>
     | <(?P<half>\|channel|channel\|)>
-    | [<＜]\s{0,4}(?P<slash>[/／]?)\s{0,4}(?P<tag>(?:[\w.\-]{1,40}:)?[\w\-]{1,40})
+    | [<＜]\s{0,4}(?P<slash>[/／]?)\s{0,4}(?P<tag>(?:[\w.\-]{1,40}:)?[^\x00-,./:-@\[-^`{-\x7f\s＜＞／]{1,40})
       (?:\s[^<>＜＞]{0,80})?(?P<self>/?)[>＞]
     | [\[◁【]\s?(?P<slash_2>/?)\s?(?P<word>\w{1,40})\s?[\]▷】]
     """
@@ -347,7 +347,7 @@ _AROUND = re.compile(r"(?:begin|start|end)(?!(?:of)?(?:text|turn)).")  # the wor
 _PARTS = re.compile(r"[_\-.:]")
 _MEANT = {"unused94": "think", "unused95": "end_think", "|channel": "think", "channel|": "end_think"}
 """Tokens of MedGemma and of Gemma 4, by what they mean."""
-_ELSEWHERE = re.compile(r"[^\W\d_\u0000-\u036f]+")
+_ELSEWHERE = re.compile(r"[^\x00-\u036f\u2000-\u2e7f\u3000-\u3004\u3008-\u303f\uff00-\uff20\U0001f000-\U0001faff]+")
 """A name in another script than Latin. At the beginning of a reply it marks a thought: no markup begins speech so."""
 _SHELLS = frozenset({"answer", "response", "final", "solution", "output"})
 """Marks of the words themselves, where a model marks both."""
