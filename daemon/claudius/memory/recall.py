@@ -78,7 +78,8 @@ def recall(
     speaker = _person(db, seeing, perception.person, perception.name, conversation, is_bot=perception.is_bot)
     if is_spoken_to and not speaker.turns_here:
         ids, is_direct = seeing.ids(speaker.person), seeing.audience.startswith(private(""))
-        is_known = any(db.one("answered_in", person=one, audience=seeing.audience) for one in ids)
+        places = map(private, ids) if is_direct else (seeing.audience,)
+        is_known = any(db.one("answered_in", person=one, audience=place) for place in places for one in ids)
         is_met = is_known or any(db.one("answered_before", person=one) for one in ids)
         speaker = replace(speaker, is_met=is_met, is_new_here=is_direct and not is_known)
     others = _others(db, seeing, conversation, kept.whole if kept else ())

@@ -44,10 +44,14 @@ async def test_who_writes_in_many_places_is_greeted_once(home: Home, places: tup
 
 
 async def test_each_newcomer_is_greeted(home: Home) -> None:
-    """Whom the soul has not met is greeted although it knows others."""
+    """Whom the soul has not met is greeted although it knows others; another account of whom it met is not."""
     async with minds(home, Scripted(default=by_tag())) as soul:
         await say(soul, "Is the bridge painted?")
         await say(soul, "Is the bridge painted?", person="ben")
-        processes_run = ran(soul)
+        await soul.network.hear("!help", person="annie")
+        await soul.idle()
+        await soul.mind.store.people.link("rehearsal:t:ana", "rehearsal:t:annie")
+        await say(soul, "It is me.", person="annie")
+        processes_run = [one for one in ran(soul) if one != "None"]
 
-    assert processes_run == ["greeting", "greeting"]
+    assert processes_run == ["greeting", "greeting", "main_process"]
