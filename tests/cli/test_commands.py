@@ -626,7 +626,7 @@ def test_doctor_tells_once_what_is_wrong_with_the_settings(machine: Machine) -> 
         ('[discord]\ngateway_url = "http://here"', {}, "discord.gateway_url"),
         ('[clock]\ntimezone = "Mars/Base"', {}, "clock.timezone"),
         ("", {"CLAUDIUS_CLOCK_TIMEZONE": "Mars/Base"}, "CLAUDIUS_CLOCK_TIMEZONE"),
-        ("", {"CLAUDIUS_OPENAI_BASE_URL": "here:11434"}, "CLAUDIUS_OPENAI_BASE_URL"),
+        ("", {"CLAUDIUS_OPENAI_BASE_URL": "http://my server"}, "CLAUDIUS_OPENAI_BASE_URL"),
         ("a = " + "[" * 5000 + "]" * 5000, {}, ""),
         (".".join("a" * 5000) + " = 1", {}, "a.a.a.a.a"),
     ],

@@ -310,7 +310,7 @@ async def test_what_was_answered_before_somebody_gave_up_is_kept(machine: Machin
             terminal.type(SLACK_TOKEN)
             terminal.until("SLACK_APP_TOKEN (")
             terminal.type(APP_TOKEN)
-            terminal.until("DISCORD_TOKEN (")
+            terminal.until("Ctrl-C leaves; what worked is kept")
             terminal.process.send_signal(signal.SIGINT)
             terminal.rest()
         with machine.terminal("onboard", "--adapters", "slack") as terminal:
@@ -391,7 +391,7 @@ async def test_a_chat_completions_server_is_asked_for_tried_and_kept(row: Row, m
         """Set the server up, with a wrong port first."""
         machine.shim("systemctl", "exit 1")
         with machine.terminal("onboard", columns=columns) as terminal:
-            for asked, said in (("Which networks", ""), ("Which voices", kind), ("Address of the", "http://"),
+            for asked, said in (("Which networks", ""), ("Which voices", kind), ("Address of the", "my server"),
                                 ("is no web address", ""), ("Address of the", "127.0.0.1:9/v1"), ("Its key (Enter: none)", "old"),
                                 ("Which of its models", model), ("FIX", ""), ("What now?", "again"), ("Which voices", ""),
                                 ("Address of the", url.format(port=port)), ("Its key (Enter: none)", key),

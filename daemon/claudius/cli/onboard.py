@@ -76,8 +76,7 @@ def onboard(*, yes: bool, adapters: str, providers: str, env_file: Path | None, 
 
     is_asked = not yes and sys.stdin.isatty()
     if not (is_asked or yes):
-        how = "use --yes, and set secrets in the environment or --env-file"
-        raise UsageProblem(f"there is no terminal to ask at: {how}")
+        raise UsageProblem("there is no terminal to ask at: use --yes, with secrets in the environment or --env-file")
     home = Home.of(os.environ)
     home.create()
     given = read_env_file(env_file) if env_file else {}
@@ -190,7 +189,7 @@ class Setup:
         from claudius.config.load import TOKENS
 
         if self._is_asked and not all(map(self._known, TOKENS[name])):
-            _tell(_guide(name))
+            _tell(f"{_guide(name)}\nNot at hand? Ctrl-C leaves; what worked is kept, and `claudius onboard` goes on.")
             if name == "slack" and (sys.platform == "darwin" or os.environ.keys() & {"DISPLAY", "WAYLAND_DISPLAY"}):
                 webbrowser.open(slack_form())
         while True:

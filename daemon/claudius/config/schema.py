@@ -28,7 +28,7 @@ from claudius.config.tables import (
     says,
 )
 
-SocketUrl = Annotated[str, Meta(pattern=r"^wss?://[^\s/].*$")]
+SocketUrl = Annotated[str, Meta(pattern=r"^wss?://[^\s/]\S*$")]
 HOURS = r"^(\d{1,2}:\d{2}-\d{1,2}:\d{2})?$"
 """A span of local hours, as in `21:00-08:00`; empty = none."""
 QUIET = "21:00-08:00"

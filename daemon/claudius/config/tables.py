@@ -10,7 +10,7 @@ from msgspec import Meta
 Positive = Annotated[int, Meta(ge=1)]
 NotNegative = Annotated[int, Meta(ge=0)]
 Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
-Url = Annotated[str, Meta(pattern=r"^(https?://[^\s/].*)?$")]
+Url = Annotated[str, Meta(pattern=r"^(https?://[^\s/]\S*)?$")]
 """A server's URL; empty = the default one."""
 Words = tuple[str, ...]
 Ids = Words | None
