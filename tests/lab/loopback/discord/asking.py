@@ -1,8 +1,6 @@
-"""One call of the API, read: parameters, JSON, uploaded files."""
+"""One call of the API, read: parameters and JSON."""
 
 import json
-import mimetypes
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,15 +10,6 @@ from aiohttp import web
 from lab.loopback.discord.records import Call
 from lab.loopback.discord.rules import Refused
 from lab.loopback.discord.service import Service
-
-
-@dataclass(frozen=True, slots=True)
-class Upload:
-    """A file that came with a call."""
-
-    name: str
-    content: bytes
-    mimetype: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +23,6 @@ class Asking:
     body: dict[str, Any] = field(default_factory=dict)
     items: list[Any] = field(default_factory=list)
     """The JSON array, if the body is one."""
-    uploads: list[Upload] = field(default_factory=list)
 
     def number(self, name: str, usual: int, most: int) -> int:
         """Read a number of the query, at least 1. Raises: Refused: 50035."""
@@ -47,36 +35,15 @@ class Asking:
 def read(service: Service, call: Call, request: web.Request, raw: bytes) -> Asking:
     """Read a call. Raises: Refused: the body is not what it says it is."""
     kind = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-    uploads: list[Upload] = []
-    document: bytes = raw
-    if kind == "multipart/form-data":
-        document, uploads = _parts(request.headers["Content-Type"], raw)
-    elif raw and kind != "application/json":
+    if raw and kind != "application/json":
         # Source: docs.discord.com/developers/reference, "HTTP API": the type must be a valid one.
         raise Refused(50035, message="Invalid Form Body")
     try:
-        found = json.loads(document) if document else {}
+        found = json.loads(raw) if raw else {}
     except ValueError:
         raise Refused(50109) from None
     call.body = found
     body, items = (found, []) if isinstance(found, dict) else ({}, found)
     if not isinstance(items, list):
         raise Refused(50109)
-    return Asking(service, call, dict(request.match_info), dict(request.query), body, items, uploads)
-
-
-def _parts(content_type: str, raw: bytes) -> tuple[bytes, list[Upload]]:
-    """Read a form: its `payload_json`, and its files."""
-    found = re.search(r'boundary="?([^";]+)', content_type)
-    if not found:
-        raise Refused(50035, message="Invalid Form Body")
-    document, uploads = b"", []
-    for piece in raw.split(b"--" + found[1].encode())[1:-1]:
-        head, _, content = piece.removeprefix(b"\r\n").partition(b"\r\n\r\n")
-        content = content.removesuffix(b"\r\n")
-        if b'name="payload_json"' in head:
-            document = content
-        elif name := re.search(rb'filename="([^"]*)"', head):
-            filename = name[1].decode("utf-8", "replace")
-            uploads.append(Upload(filename, content, mimetypes.guess_type(filename)[0] or "application/octet-stream"))
-    return document, uploads
+    return Asking(service, call, dict(request.match_info), dict(request.query), body, items)

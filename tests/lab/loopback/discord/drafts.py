@@ -5,7 +5,7 @@ from typing import Any
 from lab.loopback.discord.asking import Asking
 from lab.loopback.discord.rules import Refused, invalid, may, need
 from lab.loopback.discord.settings import Settings
-from lab.loopback.discord.state import BOT_USER, EPHEMERAL, REPLY, SUPPRESS_EMBEDS, Channel, File, Message, Space
+from lab.loopback.discord.state import BOT_USER, EPHEMERAL, REPLY, SUPPRESS_EMBEDS, Channel, Message, Space
 
 NONCE_CHARS = 25
 SILENT = 1 << 12
@@ -24,32 +24,16 @@ def text_of(settings: Settings, body: dict[str, Any]) -> str:
 
 
 def fill(asking: Asking, message: Message) -> None:
-    """Put text, files, embeds, components and flags of a call into a message. Raises: Refused."""
+    """Put text, embeds, components and flags of a call into a message. Raises: Refused."""
     body = asking.body
     content = text_of(asking.service.settings, body) if "content" in body else message.content
     embeds = list(body.get("embeds", message.embeds) or [])
     components = list(body.get("components", message.components) or [])
-    files = message.files
-    if "attachments" in body:  # what an edit does not name is taken off
-        files = [file for file in files if any(one.get("id") == file for one in body["attachments"])]
-    files = files + attach(asking, message.channel)
-    if not (content or embeds or files or components):
+    if not (content or embeds or message.files or components):
         raise Refused(50006)
-    message.content, message.embeds, message.components, message.files = content, embeds, components, files
+    message.content, message.embeds, message.components = content, embeds, components
     message.flags |= int(body.get("flags") or 0) & (SUPPRESS_EMBEDS | EPHEMERAL | SILENT)
     asking.service.mention(message, body.get("allowed_mentions"))
-
-
-def attach(asking: Asking, channel: str) -> list[str]:
-    """Keep the files of a call; give their ids. Raises: Refused: 40005: one is too large."""
-    space, files = asking.service.space, []
-    for upload in asking.uploads:
-        if len(upload.content) > asking.service.settings.file_bytes:
-            raise Refused(40005)
-        file = File(space.next_id(), channel, upload.name, upload.content, upload.mimetype)
-        space.files[file.id] = file
-        files.append(file.id)
-    return files
 
 
 def reference_of(space: Space, channel: Channel, body: dict[str, Any]) -> dict[str, Any] | None:

@@ -84,7 +84,7 @@ class Pressing:
             "entitlements": [],
             "authorizing_integration_owners": {"0": place.guild or "0"},
             "context": 0 if place.guild else 1,
-            "attachment_size_limit": service.settings.file_bytes,
+            "attachment_size_limit": 10 * 1024 * 1024,
         }
         if message:
             body["message"] = service.shapes.message(message)

@@ -62,7 +62,7 @@ def _callback(asking: Asking, one: Interaction, kind: int) -> tuple[int, Any]:
 def _inner(asking: Asking) -> Asking:
     """Read the message inside a callback."""
     data = asking.body.get("data") or {}
-    return Asking(asking.service, asking.call, asking.path, asking.query, data, [], asking.uploads)
+    return Asking(asking.service, asking.call, asking.path, asking.query, data)
 
 
 def _known(asking: Asking) -> Interaction:

@@ -38,8 +38,6 @@ def create(asking: Asking) -> tuple[int, Any]:
         before = service.nonces.get((BOT_USER, nonce))
         if before and service.space.clock.now() - before.at < service.settings.nonce_life_s:
             return 200, _shown(asking, before)
-    if asking.uploads:
-        need(service.space, channel, "attach_files")
     message = drafts.drafted(asking, channel)
     if nonce:
         service.nonces[BOT_USER, nonce] = message
@@ -66,14 +64,10 @@ def history(asking: Asking) -> tuple[int, Any]:
     if not may(asking.service.space, BOT_USER, channel, "read_message_history"):
         return 200, []
     count = asking.number("limit", 50, PAGE)
-    query = {name: int(asking.query[name]) for name in ("before", "after", "around") if asking.query.get(name)}
+    query = {name: int(asking.query[name]) for name in ("before", "after") if asking.query.get(name)}
     messages = channel.messages
     if "after" in query:  # the oldest of those that come after, given newest first
         found = [message for message in messages if int(message.id) > query["after"]][:count]
-    elif "around" in query:
-        older = [message for message in messages if int(message.id) <= query["around"]][-(count // 2 + 1) :]
-        newer = [message for message in messages if int(message.id) > query["around"]][: count // 2]
-        found = older + newer
     else:
         found = [message for message in messages if int(message.id) < query.get("before", 1 << 64)][-count:]
     return 200, [_shown(asking, message) for message in reversed(found)]

@@ -35,8 +35,6 @@ class Settings:
     """Blanks around a text are cut off. Our reading, from what clients see."""
     content_chars: int = 2_000
     """Source: the same page. That UTF-16 units are counted is our reading: the stricter of the two."""
-    file_bytes: int = 10 * 1024 * 1024
-    """Source: docs.discord.com/developers/reference, "Uploading Files"."""
     interaction_deadline_s: float = 3.0
     interaction_life_s: float = 900.0
     """Source: docs.discord.com/developers/interactions/receiving-and-responding: within 3 seconds; 15 minutes."""
