@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import resource
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 from claudius.adapters.terminal import TerminalAdapter
 from claudius.home import Home
 from claudius.perception import Perception
-from claudius.runtime.control import FRAME_BYTES, ControlConnection, ControlSocket, FrameTooLong, connect, most_clients
+from claudius.runtime.control import FRAME_BYTES, ControlConnection, ControlSocket, FrameTooLong, connect
 from claudius.runtime.logs import LOG, lost, start_log
 
 MANY = 300
@@ -28,7 +27,7 @@ async def socket(home: Home) -> AsyncIterator[ControlSocket]:
         """Return the words."""
         await connection.send({"event": "echo", "words": frame.get("words")})
 
-    socket = ControlSocket(home.socket, {"echo": echo}, most=2 * MANY)
+    socket = ControlSocket(home.socket, {"echo": echo})
     await socket.open()
     yield socket
     await socket.close()
@@ -76,31 +75,6 @@ async def test_a_frame_that_nobody_would_take_is_not_sent(home: Home) -> None:
         await connection.send({"op": "echo", "words": "short"})
 
         assert await connection.receive() == {"event": "echo", "words": "short"}
-
-
-async def test_a_crowd_that_says_nothing_takes_nobody_s_place_for_long(home: Home) -> None:
-    """Clients over the limit are closed at once, and silent clients after a while, so that others can connect."""
-    socket = ControlSocket(home.socket, {}, most=2, first_s=0.2)
-    await socket.open()
-    crowd = [connect(home.socket) for _ in range(5)]
-
-    silent = [await one.__aenter__() for one in crowd]
-    heard = [await one.receive() for one in silent]
-    async with connect(home.socket) as connection:
-        await connection.send({"op": "nonsense"})
-        answer = await connection.receive()
-
-    assert heard == [None] * 5
-    assert answer == {"event": "error", "message": "no such operation: nonsense"}
-    for one in crowd:
-        await one.__aexit__(None, None, None)
-    await socket.close()
-
-
-@pytest.mark.parametrize(("allowed", "most"), [(256, 128), (1024, 512), (resource.RLIM_INFINITY, 4096)])
-def test_half_of_the_files_are_for_clients(allowed: int, most: int) -> None:
-    """Half of the open files are for clients; without a limit on files, clients have one all the same."""
-    assert most_clients(allowed) == most
 
 
 async def test_a_line_is_heard_whatever_its_client_calls_it(home: Home) -> None:

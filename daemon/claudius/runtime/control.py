@@ -28,8 +28,6 @@ FRAME_BYTES = 8 * 2**20
 """The longest frame in either direction."""
 WAITING = 1024
 """How many clients may connect at once before the kernel refuses one."""
-FIRST_S = 10.0
-"""How long a client may take to send its first line; afterwards it may stay silent."""
 FILES = 8192
 """The limit of open files that a daemon requests; some systems start with 256."""
 UNIX_PATH_BYTES = 100
@@ -43,11 +41,6 @@ def allow_files() -> None:
     if soft != resource.RLIM_INFINITY and soft < wanted:
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-def most_clients(allowed: int) -> int:
-    """Return how many clients a process accepts with this limit of open files: half are for everything else. Pure."""
-    return (FILES if allowed == resource.RLIM_INFINITY else allowed) // 2
 
 
 class FrameTooLong(ClaudiusError):
@@ -137,28 +130,18 @@ class ControlSocket:
         path: Path,
         handlers: Mapping[str, Handler],
         door: Callable[[ControlConnection, bytes], Awaitable[None]] | None = None,
-        *,
-        most: int | None = None,
-        first_s: float = FIRST_S,
     ) -> None:
-        """Listen at `path` once `open` is called; `handlers` by op; `door` serves HTTP, from its first line on.
-
-        Accepts `most` clients at once (default: half of the files that this process may open), and gives each `first_s`
-        seconds to send its first line.
-        """
+        """Listen at `path` once `open` is called; `handlers` by op; `door` serves HTTP, from its first line on."""
         self._path, self._handlers, self._door = path, handlers, door
-        self._most = most_clients(resource.getrlimit(resource.RLIMIT_NOFILE)[0]) if most is None else most
-        self._first_s = first_s
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
         """Listen. The caller holds the home's lock, so an existing socket file belongs to a dead process."""
         self._path.unlink(missing_ok=True)
-        knocking = max(1, min(WAITING, self._most // 2))  # asyncio accepts this many before it handles any of them
         with socket_address(self._path) as address:
             self._server = await asyncio.start_unix_server(
-                self._connected, path=address, limit=FRAME_BYTES, backlog=knocking
+                self._connected, path=address, limit=FRAME_BYTES, backlog=WAITING
             )
         self._path.chmod(FILE_MODE)
 
@@ -176,16 +159,10 @@ class ControlSocket:
         if task is None:  # pragma: no cover - asyncio always runs a callback in a task
             return
         connection = ControlConnection(reader, writer)
-        if len(self._open) >= self._most:
-            log.debug("too many clients: one was sent away")
-            await connection.close()
-            return
         self._open.add(task)
         try:
             await self._serve(connection, reader)
-        except TimeoutError:
-            log.info("a client said nothing")
-        except (ConnectionError, ValueError) as error:
+        except (OSError, ValueError) as error:
             log.info("a connection ended badly", extra={"error": unquoted(error)})
         except asyncio.CancelledError:
             log.debug("a connection was closed")
@@ -198,8 +175,7 @@ class ControlSocket:
     async def _serve(self, connection: ControlConnection, reader: asyncio.StreamReader) -> None:
         if connection.peer_uid != os.geteuid():
             return
-        async with asyncio.timeout(self._first_s):
-            line = await reader.readline()
+        line = await reader.readline()
         if self._door and line.startswith(HTTP):
             await self._door(connection, line)
             return
