@@ -239,15 +239,16 @@ FROM step GROUP BY model ORDER BY model;
 -- name: usage_by_person
 -- scans: a command counts every call
 -- Of an erased person the cost stays, without a name; what the soul thought of its own accord is its own.
-SELECT CASE WHEN s.person <> '' THEN coalesce(l.canonical, s.person) WHEN s.request_sha256 = '' THEN 'erased' ELSE 'self' END
-    AS person, count(DISTINCT turn) AS turns, count(*) AS calls,
+SELECT CASE WHEN s.person <> '' THEN coalesce(l.canonical, s.person)
+    WHEN s.request_sha256 = '' AND s.conversation = '' AND s.purpose <> 'cortex' THEN 'erased' ELSE 'self' END AS person,
+    count(DISTINCT turn) AS turns, count(*) AS calls,
     sum(input_tokens) AS input_tokens, sum(cache_read_tokens) AS cache_read_tokens,
     sum(cache_write_tokens) AS cache_write_tokens, sum(output_tokens) AS output_tokens, sum(cost_usd) AS cost_usd, count(*) - count(cost_usd) AS unpriced
 FROM step s LEFT JOIN person_link l ON l.person = s.person GROUP BY 1 ORDER BY 1;
 
 -- name: usage_by_conversation
 -- scans: a command counts every call
-SELECT CASE WHEN conversation <> '' THEN conversation WHEN request_sha256 = '' THEN 'erased' ELSE 'self' END
+SELECT CASE WHEN conversation <> '' THEN conversation WHEN request_sha256 = '' AND purpose <> 'cortex' THEN 'erased' ELSE 'self' END
     AS conversation, count(DISTINCT turn) AS turns, count(*) AS calls, sum(input_tokens) AS input_tokens,
     sum(cache_read_tokens) AS cache_read_tokens, sum(cache_write_tokens) AS cache_write_tokens,
     sum(output_tokens) AS output_tokens, sum(cost_usd) AS cost_usd, count(*) - count(cost_usd) AS unpriced

@@ -586,7 +586,7 @@ async def test_nfr_cx_05_the_log_has_counts_and_no_words(home: Home, said: pytes
 
 
 async def test_it_is_booked_as_the_cortex(home: Home) -> None:
-    """Each call is recorded under the job `cortex`, including one without a result."""
+    """Each call is recorded under the job `cortex`, including one without a result, and as the soul's own."""
     async with second(home, "nothing") as it:
         await it.hear_often(5)
         await it.cortex.look()
@@ -594,10 +594,10 @@ async def test_it_is_booked_as_the_cortex(home: Home) -> None:
         await it.cortex.look()
         await it.store.ledger.set_belief("nothing", "pin")
     records = SqliteRecords(home.database)
-    rows = {row["job"]: row["calls"] for row in records.usage("job")["rows"]}
+    rows = [(row[by], row["calls"]) for by in ("job", "person", "conversation") for row in records.usage(by)["rows"]]
     records.close()
 
-    assert rows == {"cortex": 2}
+    assert rows == [("cortex", 2), ("self", 2), ("self", 2)]
 
 
 async def test_lessons_are_the_second_minds_alone(home: Home) -> None:
