@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 from claudius.adapters.discord import adapter as discord_adapter
@@ -64,6 +65,7 @@ if __name__ == "__main__":
             tick_s=0.05, identify_s=0.0, lost_s=0.3, client_s=3.0, deaf_s=1.0, arrives_s=0.3, again_s=0.2, close_s=0.5
         )
         discord_adapter.DiscordTimings = lambda: patient  # type: ignore[assignment,misc] # the default timing
-        alerts.LOOK_S = server.LOOK_S = scheduler.LOOK_S = alerts.VOICE_S = alerts.DEAF_S = 0.2
+        alerts.LOOK_S = server.LOOK_S = scheduler.LOOK_S = 0.2
+        alerts.PATIENCE |= dict.fromkeys(alerts.PATIENCE, timedelta(seconds=0.2))
         links.BELIEVED_S = 5.0
     main(sys.argv[1:])

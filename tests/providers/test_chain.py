@@ -26,7 +26,7 @@ from claudius.errors import (
     Unavailable,
     Unreachable,
 )
-from claudius.provider import Delta, Done, Event, Provider, Request, Reset
+from claudius.provider import Delta, Done, Event, Message, Provider, Request, Reset
 from claudius.providers.chain import Chain
 from claudius.providers.scripted import Line, Reply, Scripted
 from claudius.testing.provider_contract.voice import ASK, ending, fails, hear, said, until
@@ -75,10 +75,12 @@ async def test_the_first_voice_speaks_and_the_others_are_not_asked(world: World)
     assert two.requests == []
 
 
-async def test_a_prompt_that_was_too_long_is_told_for_an_hour(world: World) -> None:
-    """The owner reads of it among the notices, and no longer when it is long past."""
-    chain = world.chain(voice(TooLong()))
-    await fails(chain, ASK)
+@pytest.mark.parametrize("error", [TooLong, BadRequest])
+async def test_a_prompt_that_was_too_long_is_told_for_an_hour(error: type[ProviderError], world: World) -> None:
+    """The owner reads of it among the notices, also where the server did not say so and takes half; not for ever."""
+    chain, talk = world.chain(voice(error())), (Message("user", "a"), Message("assistant", "b"))
+    await fails(chain, replace(ASK, history=talk))
+    await hear(chain, ASK)
 
     assert "too long" in "".join(chain.notices())
     world.now += 3600

@@ -317,7 +317,7 @@ def alerts_of(soul: Alive, *adapters: RehearsalAdapter) -> Alerts:
 async def test_an_owner_is_told_on_a_network_that_still_hears(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """With linked accounts on two networks, one line arrives: on the network that is heard."""
     other = RehearsalAdapter(name="other")
-    monkeypatch.setattr(alerts, "DEAF_S", 0.0)
+    monkeypatch.setitem(alerts.PATIENCE, "network", timedelta())
     async with alive(home, Scripted(), settings=OWNERS, beside=(other,)) as soul:
         here = await soul.network.hear("hello")
         there = {"person": "other:t:ana", "conversation": "other:t:dm-ana:", "audience": private("other:t:ana")}

@@ -23,6 +23,7 @@ from claudius.config.load import Loaded, networks_on
 from claudius.config.schema import ModelSettings
 from claudius.errors import (
     AuthFailed,
+    BadRequest,
     Cut,
     ProviderError,
     RefusedReply,
@@ -117,6 +118,8 @@ class Chain:
         """Why the last call failed; None if it did not."""
         self._overflow: tuple[Failure, float] | None = None
         """That a prompt was too long for its model, and until when the owner is told so, by `clock`."""
+        self._refused = ("", 0)
+        """The last prompt that was refused for no known reason: its conversation, and how many messages it had."""
 
     @property
     def sees(self) -> bool:
@@ -219,7 +222,7 @@ class Chain:
                                 self._answered(provider, request, event)
                             yield event
             except ProviderError as error:
-                self._failed(provider, error)
+                self._failed(provider, request, error)
                 if spoke:
                     raise
                 self._rest(provider, error)
@@ -236,17 +239,26 @@ class Chain:
 
     def _answered(self, provider: Provider, request: Request, done: Done) -> None:
         self.last_error = None
+        talk, messages = self._refused
+        if talk == request.conversation and messages > len(request.history):  # its server says it in words of its own
+            self._overflows(provider)
         self._tally.answered(provider, request, done)
         account = (self._mark, provider.name)
         if self._resting and (rest := self._resting.pop(account, None)):
             self._rests.tell(account, 0.0, rest[1])
 
-    def _failed(self, provider: Provider, error: ProviderError) -> None:
+    def _failed(self, provider: Provider, request: Request, error: ProviderError) -> None:
         error.provider = error.provider or provider.name
         self._tally.failed(provider, error)
         self.last_error = error
         if isinstance(error, TooLong):
-            self._overflow = failure_of(TooLong(OVERFLOW, provider=provider.name)), self._clock() + OVERFLOW_TOLD_S
+            self._overflows(provider)
+        elif isinstance(error, BadRequest) and not (error.fix or request.images):
+            self._refused = (request.conversation, len(request.history))
+
+    def _overflows(self, provider: Provider) -> None:
+        self._overflow = failure_of(TooLong(OVERFLOW, provider=provider.name)), self._clock() + OVERFLOW_TOLD_S
+        self._refused = ("", 0)
 
     async def _timed(self, provider: Provider, request: Request) -> AsyncGenerator[Event, None]:
         """Apply the deadlines to one call. Raises: TimedOut, or Cut if the provider ended without `Done`."""

@@ -115,11 +115,6 @@ def mood_of(numbers: Numbers) -> str:
     return "glad" if valence == 4 else "even"
 
 
-def drive_words(drive: str, found: int) -> str:
-    """Return the words for a need, or empty if it is not pressing. Pure."""
-    return str(phrases()["drives"][drive][min(found, 3) - PRESSED]) if found >= PRESSED else ""
-
-
 def edge_words(bands: tuple[int, ...]) -> str:
     """Return a phrase for the soul's relation to a person. Pure."""
     return str(phrases()["toward"][edge_kind(bands)])

@@ -46,7 +46,7 @@ def shown(psyche: Psyche, traits: tuple[float, ...], kernel_hash: str, at_s: flo
     kernel = Kernel(*traits) if traits else Kernel()
     numbers = advance(psyche.numbers or Numbers(at_s=at_s), at_s)
     bands = words.numbers_bands(numbers)
-    mood = words.mood_of(replace(numbers, bands=bands))
+    mood, needs = words.mood_of(replace(numbers, bands=bands)), words.phrases()["drives"]
     return {
         "energy": numbers.energy,
         "mood": {"valence": numbers.valence, "arousal": numbers.arousal, "words": mood},
@@ -54,9 +54,9 @@ def shown(psyche: Psyche, traits: tuple[float, ...], kernel_hash: str, at_s: flo
         "drives": {
             drive: {
                 "level": level,
-                "words": words.drive_words(drive, bands[3 + n]) or words.phrases()["drives"]["none"],
+                "words": needs[drive][min(band, 3) - words.PRESSED] if band >= words.PRESSED else needs["none"],
             }
-            for n, (drive, level) in enumerate(zip(DRIVES, numbers.drives, strict=True))
+            for drive, level, band in zip(DRIVES, numbers.drives, bands[3:], strict=False)
         },
         "arcs": [
             {

@@ -36,10 +36,8 @@ URGENT: tuple[Kind, ...] = ("network", "store", "disk")
 """Told at once, even in quiet hours."""
 OF_THE_MACHINE: Kind = "disk"
 """Told of each machine, though they share a soul."""
-DEAF_S = 120.0
-"""For how long a network is not heard before an alert."""
-VOICE_S = 30.0
-"""For how long the model must fail before it is told: a retry often succeeds."""
+PATIENCE: dict[Kind, timedelta] = {"network": timedelta(minutes=2), "voice": timedelta(seconds=30)}
+"""For how long a network is not heard, or the model fails, before it is told: a retry often succeeds."""
 KEPT_HOURS = 24
 """For how long the delivery of an alert is retried."""
 POST_S = 10.0
@@ -91,7 +89,7 @@ def decide(
     due = [
         one
         for one in found
-        if (one.kind in URGENT or not is_silent) and now - (one.since or now) >= _patience(one.kind)
+        if (one.kind in URGENT or not is_silent) and now - (one.since or now) >= PATIENCE.get(one.kind, timedelta())
     ]
     known = {(one.kind, one.subject): one for one in told}
     standing = {(one.kind, one.subject) for one in found}
@@ -113,10 +111,6 @@ def decide(
 
 def _alert(state: Literal["firing", "resolved"], told: ToldAlert, detail: str, fix: str, now: datetime) -> Alert:
     return Alert(state=state, kind=told.kind, subject=told.subject, detail=detail, fix=fix, since=told.since, at=now)
-
-
-def _patience(kind: Kind) -> timedelta:
-    return timedelta(seconds=DEAF_S if kind == "network" else VOICE_S if kind == "voice" else 0.0)
 
 
 class _Unsent(Struct):
