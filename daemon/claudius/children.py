@@ -158,7 +158,7 @@ class Child:
         self._process.stdin.close()
 
     async def lines(self) -> AsyncGenerator[dict[str, Any], None]:
-        """Read its messages until it ends. Raises: Cut for an endless or broken line."""
+        """Read its messages, also several of a line, until it ends. Raises: Cut for an endless or broken line."""
         assert self._process.stdout  # noqa: S101 - opened above
         while True:
             try:
@@ -167,13 +167,14 @@ class Child:
                 raise Cut(ENDLESS) from error
             if not line:
                 return
-            if not line.lstrip().startswith(b"{"):
+            if not line.lstrip().startswith((b"{", b"[{")):
                 continue
             try:
-                message = json.loads(line)
+                found = json.loads(line)
             except (ValueError, RecursionError) as error:
-                raise Cut("it wrote half a line") from error
-            yield message
+                raise Cut("it wrote a line that is no JSON") from error
+            for message in found if isinstance(found, list) else (found,):
+                yield message
 
     def kill(self) -> None:
         """Kill it and whatever it started, now."""

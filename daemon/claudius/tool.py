@@ -307,3 +307,13 @@ class ToolStep(Struct, frozen=True, kw_only=True):
     """Whether the text is a third party's."""
     written: str = ""
     """The request as it was written, if it could not be read."""
+
+
+def cut(text: str, most: int) -> str:
+    """Return at most about `most` characters of a text, three quarters from its head, the gap named. Pure."""
+    if len(text) <= most:
+        return text
+    head = 3 * most // 4
+    return (
+        f"{text[:head]}\n[… {len(text) - most:,} characters are left out here …]\n{text[len(text) - (most - head) :]}"
+    )

@@ -124,6 +124,9 @@ class Server:
         result = {"content": "words" if self.manner == "shapeless" else content, "isError": self.manner == "fails"}
         if self.manner == "refuses":
             self.say({"jsonrpc": "2.0", "id": ask["id"], "error": {"code": -32000, "message": content[0]["text"]}})
+        elif self.manner == "batches":
+            done = {"jsonrpc": "2.0", "id": ask["id"], "result": {"structuredContent": args}}
+            self.say([{"jsonrpc": "2.0", "method": "notifications/progress", "params": {}}, done])
         elif self.manner != "hangs":
             self.answer(ask, result)
 

@@ -17,14 +17,16 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from claudius.cognition.prompt.present import tool_line
+from claudius.cognition.tool_use import wrong_in
 from claudius.config.load import Loaded, Secret
 from claudius.config.schema import Config, ToolServerSettings, ToolsSettings
-from claudius.errors import ToolError, ToolFailed, ToolLost, ToolRefused
+from claudius.errors import ToolError, ToolFailed, ToolLost
 from claudius.memory.calls import Pin
 from claudius.tool import Tool, ToolCall, ToolClass
 from claudius.tools.mcp import FAILURES, McpHands, Servers
-from claudius.tools.pins import Definition
-from lab.mcp_server import TOOLS, offered
+from claudius.tools.pins import Definition, flaw
+from lab.mcp_server import TOOLS
 
 LAB = Path(__file__).parents[1] / "lab" / "mcp_server.py"
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -69,14 +71,15 @@ async def test_a_server_that_misbehaves_costs_its_own_call_alone(hands: McpHands
         " | bad0: its schema is malformed | bad1: its schema is malformed | echo: a second one of this name | 2: hi",
         "dies": "ToolLost: no answer: it ended",
         "long": "ToolLost: no answer: it wrote more than 4 MB in one piece",
-        "broken": "ToolLost: no answer: it wrote half a line",
+        "broken": "ToolLost: no answer: it wrote a line that is no JSON",
         "shapeless": "ToolTimedOut: no answer: it cannot be read (ValidationError)",
         "floods": "3 tools | 2: hi",
         "asks": "3 tools | 2: hi",
+        "batches": '3 tools | 14: {"text": "hi"}',
         "pictures": "3 tools | 40: hi\n[image]\n[holo",
         "fails": "ToolFailed: it says that it failed (hi)",
         "refuses": "ToolFailed: it says that it failed (hi)",
-        "much": "3 tools | 100000: hihihihihihihihi",
+        "much": "3 tools | 100046: hihihihihihihihi",
         "fat": "ToolLost: no answer: it took too much memory",
     }
 
@@ -124,7 +127,7 @@ async def test_what_a_server_over_http_answers_costs_one_call(tmp_path: Path) ->
     app[SESSIONS] = ["none"]
     app.router.add_route("*", "/mcp", _answer)
     expected = {
-        "1000000": "100000",
+        "1000000": "100044",
         "9000000": "ToolLost: no answer: it wrote more than 4 MB in one piece",
         "429 none": "ToolFailed: cannot be used: it answered with HTTP 429",
         "401 none": "ToolFailed: cannot be used: it answered with HTTP 401: it wants a token (--env)",
@@ -282,28 +285,32 @@ async def test_what_is_offered_is_what_was_agreed_to_and_classed(tmp_path: Path)
     await owner.servers.close()
 
 
-async def test_a_definition_that_differs_from_its_pin_is_off(tmp_path: Path) -> None:
-    """Changed and gone ones are not called, new ones not offered, the others go on; the prompt's lines stay as they were."""
-    owner = Owner(tmp_path, lab=_server("changes", tmp_path))
-    (tmp_path / "changes").write_text("start\n")  # it has run before
-    owner.agree("lab")
-    before = [(one.name, one.purpose, one.schema) for one in owner.servers.tools()]
-
-    for name in ("lab.echo", "lab.send"):
-        with pytest.raises(ToolRefused):
-            await owner.tool(name).run({"text": "hi"}, CALL)
-
-    assert owner.offs() == {
-        "lab.echo": "its definition is no longer the one that was agreed to",
-        "lab.send": "its definition is gone",
+def test_arguments_are_known_wherever_a_schema_names_them(tmp_path: Path) -> None:
+    """By its parts, alternatives and references: a fitting call is let pass, any other told back; the rest is the server's."""
+    number, word = {"type": "integer"}, {"type": "string"}
+    by_id, by_name = ({"properties": {one: kind}, "required": [one]} for one, kind in (("id", number), ("name", word)))
+    loop, patterned = {"$ref": "#/$defs/a"}, {"patternProperties": {"^x_": word}, "additionalProperties": False}
+    parts = {
+        "$defs": {"a": {**by_id, "anyOf": [loop, loop]}},
+        "allOf": [loop, {"$ref": "#/none"}, by_name, {"required": [[]]}, 7],
     }
-    assert owner.servers.problems() == {"lab": "echo changed, new new, send vanished"}
-    assert [(one.name, one.purpose, one.schema) for one in owner.servers.tools()] == before
-    assert "send" not in (tmp_path / "changes").read_text("utf-8")
-    owner.agree("lab", offered("changes", 2))
-    owner.servers.again()
-    assert await owner.tool("lab.echo").run({"text": "hi"}, CALL) == "hi"
-    await owner.servers.close()
+    cases: list[tuple[Any, str, dict[str, Any], dict[str, Any]]] = [
+        ({"oneOf": [by_id, by_name]}, "id?: integer, name?: string", {"name": "x"}, {"id": "x"}),
+        ({"type": "object", **parts}, "id: integer, name: string", {"id": 3.0, "name": "x"}, {"id": 3}),
+        ({"anyOf": [by_id, {"properties": {"id": word}, "required": ["id"]}]}, "id: any", {"id": "x"}, {"name": "x"}),
+        ({"then": by_id, "else": 7, "oneOf": "7"}, "id?: integer", {}, {"id": 1.5}),
+        ({"additionalProperties": word}, "…", {"a": "x"}, {"a": 1}),
+        ({**patterned, **by_id}, "id: integer, …", {"id": 1, "x_": 2}, {"x_": 2}),
+        ({"additionalProperties": {}, "properties": {"key": word}}, "…", {"a": None}, {"key": "mine"}),
+    ]
+    owner = Owner(tmp_path, lab=ToolServerSettings(command=("x",), tools={"it": ToolClass.LOOK}, key_arg="key"))
+    for schema, shown, good, bad in cases:
+        assert not flaw({"name": "it", "inputSchema": schema}), schema
+        owner.agree("lab", [{"name": "it", "description": "Does it.", "inputSchema": schema}])
+        owner.servers.again()
+        tool = owner.tool("lab.it")
+        assert tool_line(tool) == f"- lab.it({shown}): Does it."
+        assert (wrong_in(good, tool), bool(wrong_in(bad, tool))) == ("", True), schema
 
 
 async def test_a_server_that_fails_is_tried_later_and_later_and_then_is_down(tmp_path: Path) -> None:

@@ -103,5 +103,6 @@ def test_a_changed_definition_is_off_and_the_daemon_takes_its_servers_along(mach
     assert listed["lab.echo"] == "its definition is no longer the one that was agreed to"
     assert listed["lab.send"] == "its definition is gone"
     assert not listed["lab.peek"]
-    assert "echo changed" in json.dumps(health)
+    assert "echo changed, new new, send vanished" in json.dumps(health)
+    assert len({json.loads(line)["system"] for line in machine.requests.read_text().splitlines()}) == 1
     assert "echo " not in (machine.root / "lab").read_text()

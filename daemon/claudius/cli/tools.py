@@ -20,7 +20,7 @@ from claudius.reports import tools as reports
 from claudius.reports.opened import read
 from claudius.tool import ToolClass
 from claudius.tools.mcp import Listed
-from claudius.tools.pins import Definition
+from claudius.tools.pins import Definition, closed
 
 SCOPES = ("once", "talk", "channel", "always")
 CLASSES = ("look", "read", "write", "send")
@@ -185,7 +185,7 @@ def _asked(tools: Sequence[Definition]) -> dict[str, ToolClass]:
     click.echo("look asks nobody; read asks once in a talk; write and send ask each time; no = not offered")
     found = {}
     for one in tools:
-        arguments = ", ".join(one.schema.get("properties", {}))
+        arguments = ", ".join(closed(one.schema)["properties"])
         click.echo(safe(f"\n{one.name}({arguments}): {one.description.strip()}"))
         word = click.prompt("What may it do?", type=click.Choice([*CLASSES, "no"]), default=one.proposed.value)
         if word != "no":

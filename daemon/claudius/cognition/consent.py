@@ -24,7 +24,6 @@ from claudius.tool import (
     Onlookers,
     Refuses,
     Runs,
-    Scope,
     Tool,
     ToolClass,
     ToolStep,
@@ -55,6 +54,7 @@ class ConsentBasis(Struct, frozen=True, kw_only=True):
     config: Config
     onlookers: Onlookers = Onlookers()
     grants: Sequence[Grant] = ()
+    """Those in force for this person here, now, as the store gives them."""
     used: Sequence[ToolStep] = ()
     """What this turn has used before."""
     hidden: str = ""
@@ -146,24 +146,11 @@ def approvers_of(tool: Tool, known: ConsentBasis) -> tuple[str, ...]:
 
 def _in_force(tool: Tool, known: ConsentBasis) -> Grant | None:
     """Return a remembered consent that covers the tool here and now."""
-    if not known.grants:
-        return None
-    here, now = known.recollection, known.recollection.now
-    scopes, person = may_remember(tool.cls, here.audience), person_behind(here)
     for one in known.grants:
-        is_it = (one.tool, one.pin) == (tool.name, tool.pin) and one.person in ("", person)
-        if is_it and one.scope in scopes and not one.revoked_at and now < one.expires_at and _covers(one, here):
+        is_it = (one.tool, one.pin) == (tool.name, tool.pin)
+        if is_it and one.scope in may_remember(tool.cls, known.recollection.audience):
             return one
     return None
-
-
-def _covers(grant: Grant, here: Recollection) -> bool:
-    where: dict[Scope, bool] = {
-        "talk": grant.conversation == here.conversation,
-        "channel": grant.conversation.startswith(f"{Place.of(here.conversation).of_channel}:"),
-        "always": True,
-    }
-    return where[grant.scope]
 
 
 def is_third(tool: Tool) -> bool:

@@ -78,14 +78,14 @@ def read_wish(text: str) -> tuple[str, JSON] | str:
 
 def wrong_in(args: JSON, tool: Tool) -> str:
     """Say what is wrong with arguments; empty = nothing. Nested values are the tool's own to check. Pure."""
-    known = {name: one for name, one in tool.schema.get("properties", {}).items() if name != tool.key_arg}
+    known, more = tool.schema.get("properties", {}), tool.schema.get("additionalProperties")
     for name in tool.schema.get("required", ()):
         if name in known and name not in args:
             return f"`{name}` is missing"
     for name, value in args.items():
-        if name not in known:
+        if name not in known and (not more or name == tool.key_arg):
             return f"it takes no such argument: it takes {', '.join(known) or 'none'}"
-        if problem := _mistyped(value, known[name]):
+        if problem := _mistyped(value, known.get(name, more)):
             return f"`{name}` {problem}"
     return ""
 
@@ -95,7 +95,8 @@ def _mistyped(value: Any, schema: Any) -> str:
     named = schema.get("type", [])
     names = [str(one) for one in (named if isinstance(named, list) else [named])]
     kinds = {kind for name in names for kind in _TYPES.get(name, (object,))}
-    if kinds and object not in kinds and type(value) not in kinds:
+    kind = int if isinstance(value, float) and value.is_integer() else type(value)
+    if kinds and object not in kinds and kind not in kinds:
         return f"is no {' or '.join(names)}"
     choices = schema.get("enum")
     if not isinstance(choices, list) or value in choices:

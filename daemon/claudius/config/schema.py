@@ -263,7 +263,7 @@ class OwnTool(SettingsTable, frozen=True):
     where: Annotated[Words, says("owner, private, or channel ids; empty = by its class")] = ()
 
 
-class ToolServerSettings(SettingsTable, frozen=True):
+class ToolServerSettings(SettingsTable, frozen=True, omit_defaults=True):
     """A server that offers tools over MCP."""
 
     command: Annotated[Words, says("the program and its arguments")] = ()

@@ -327,16 +327,13 @@ class Records:
 
     def call(self, call: str) -> Mapping[str, Any] | None:
         """Return one call of a tool, with its result as `text`."""
-        with self._snapshot() as db:
-            row = db.one("call_found", id=call)
-        found = tool_call_of(row) if row else None
-        return document_of(found) | {"text": found.result, "told_turn": found.told_turn} if found else None
+        return next((one for one in self.calls_of(call.rpartition("/")[0]) if one["id"] == call), None)
 
     def calls_of(self, turn: str) -> Sequence[Mapping[str, Any]]:
         """Return the calls of one turn, in order, each with its result as `text`."""
         with self._snapshot() as db:
             found = [tool_call_of(row) for row in db.all("calls_of_turn", turn=turn)]
-        return [document_of(one) | {"text": one.result} for one in found]
+        return [document_of(one) | {"text": one.result, "told_turn": one.told_turn} for one in found]
 
     def grants(self, now: datetime) -> Sequence[Mapping[str, Any]]:
         """Return the consents that are in force, oldest first."""

@@ -205,9 +205,7 @@ def agree(
         raise UsageProblem(f"the list of all tools would take {tokens} tokens of each prompt: {most} are the most")
     noted(home, "tool_add", name)
     edit(home, lambda store: store.pins.replace(name, pins))
-    default = to_builtins(ToolServerSettings())
-    values = to_builtins(server)
-    write_table(home, f"tools.servers.{name}", {key: one for key, one in values.items() if one != default[key]})
+    write_table(home, f"tools.servers.{name}", to_builtins(server))
     asyncio.run(ask(home, "tools", again="yes"))
     return [{"tool": f"{name}.{pin.tool}", "class": pin.cls.value if pin.tool in classes else None} for pin in pins]
 

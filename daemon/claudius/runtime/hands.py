@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from time import monotonic
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from claudius.cognition.hooks import show_tool
@@ -27,7 +26,7 @@ from claudius.foreign import plain_message, unquoted
 from claudius.memory.calls import args_sha256
 from claudius.memory.store import Store
 from claudius.runtime.access import Membership
-from claudius.tool import TIMED_OUT, CallState, Onlookers, Tool, ToolCall
+from claudius.tool import TIMED_OUT, CallState, Onlookers, Tool, ToolCall, cut
 
 log = logging.getLogger(__name__)
 
@@ -50,13 +49,6 @@ class IdleHands:
         raise ToolRefused(tool.name, "nothing is done outside of a conversation")
 
 
-class _Running(Struct, eq=False):
-    """A call under way."""
-
-    call: ToolCall
-    task: asyncio.Task[ToolCall]
-
-
 class ToolRunner:
     """The tools of one process, and the calls that are under way in it."""
 
@@ -64,7 +56,7 @@ class ToolRunner:
         """Do the tools that `mind` is shown; `wake` has a conversation look again, `members` knows who sees it."""
         self._mind, self._wake, self.members = mind, wake, members
         self.tools: Callable[[], Sequence[Tool]] = mind.hands.offered if mind.hands else tuple
-        self._running: dict[str, _Running] = {}
+        self._running: dict[str, tuple[ToolCall, asyncio.Task[ToolCall]]] = {}
         self._is_closing = False
         self.ended = Counter[tuple[str, ...]]()
         """How many calls ended since the start, by tool and state."""
@@ -94,31 +86,30 @@ class ToolRunner:
 
     def is_busy(self, conversation: str = "") -> bool:
         """Return whether a call is under way in a conversation, or anywhere."""
-        return bool([one for one in self._running.values() if conversation in ("", one.call.conversation)])
+        return any(conversation in ("", call.conversation) for call, _ in self._running.values())
 
     def under_way(self, call: str) -> asyncio.Task[ToolCall] | None:
         """Return the task of a call that is under way here."""
-        running = self._running.get(call)
-        return running.task if running else None
+        return self._running[call][1] if call in self._running else None
 
     def begin(self, call: ToolCall, tool: Tool, store: Store, *, is_started: bool = True) -> asyncio.Task[ToolCall]:
         """Do a call that has just been recorded as started, or is as soon as its tool is ready."""
         doing = self._do(call, tool, store) if is_started else self._start(call, tool, store)
         task = asyncio.create_task(doing, name=f"tool {call.id}")
-        self._running[call.id] = _Running(call, task)
+        self._running[call.id] = call, task
         task.add_done_callback(lambda done: self._ended(call, done))
         return task
 
     def stop(self, conversation: str, whose: Sequence[str]) -> None:
         """Cancel what only looks or reads there, for these people (none = for anybody); anything else goes on."""
-        for one in self._running.values():
-            is_theirs = not whose or one.call.person in whose
-            if one.call.conversation == conversation and is_theirs and one.call.cls.is_safe:
-                one.task.cancel(STOPPED)
+        for call, task in self._running.values():
+            is_theirs = not whose or call.person in whose
+            if call.conversation == conversation and is_theirs and call.cls.is_safe:
+                task.cancel(STOPPED)
 
     async def close(self, within_s: float = 0.0) -> None:
         """Let the calls end for `within_s` seconds; what is left is judged by the next process."""
-        tasks = [one.task for one in self._running.values()]
+        tasks = [task for _, task in self._running.values()]
         if tasks:
             _, late = await asyncio.wait(tasks, timeout=within_s)
             self._is_closing = True
@@ -292,13 +283,3 @@ async def _ready(call: ToolCall, tool: Tool, within_s: float | None = None) -> N
         with suppress(ToolError, TimeoutError):  # its call fails likewise, and says so
             async with asyncio.timeout(within_s):
                 await tool.ready()
-
-
-def cut(text: str, most: int) -> str:
-    """Return at most about `most` characters of a text, three quarters from its head, the gap named. Pure."""
-    if len(text) <= most:
-        return text
-    head = 3 * most // 4
-    return (
-        f"{text[:head]}\n[… {len(text) - most:,} characters are left out here …]\n{text[len(text) - (most - head) :]}"
-    )

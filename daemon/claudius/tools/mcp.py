@@ -261,7 +261,7 @@ class Servers:
             schema=closed(pin.schema, server.key_arg), run=partial(self._run, pin),
             ready=partial(self._ready, pin.server), source="server", where=server.where, pin=pin.sha256,
             is_mine=pin.tool in server.mine,
-            key_arg=server.key_arg if server.key_arg in pin.schema.get("properties", {}) else "",
+            key_arg=server.key_arg if server.key_arg in closed(pin.schema)["properties"] else "",
             timeout_s=server.timeout_s, off=f"its definition {_HOW[differs]}" if differs else rest,
         )  # fmt: skip
 

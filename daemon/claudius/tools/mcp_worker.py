@@ -41,6 +41,7 @@ from mcp_types import (
 
 from claudius.children import ENDLESS, LINE_BYTES, Child, bounding
 from claudius.errors import ClaudiusError, Crashed, Cut
+from claudius.tool import cut
 from claudius.tools.pins import MOST_PAGES, MOST_TOOLS, flaw
 
 CONNECT_S = 30.0
@@ -156,7 +157,7 @@ class McpConnection:
                 self.calls[job["id"]] = scope
                 result = await client.session.call_tool(job["tool"], job["args"])
                 text = "\n".join([one.text for one in result.content if one.type == "text"])
-                said = {"text": _kept(text), "failed": bool(result.is_error)}
+                said = {"text": cut(text, KEPT_CHARS), "failed": bool(result.is_error)}
             if scope.cancelled_caught:
                 said = {"error": "it was cancelled", "sent": True}
         except MCPError as error:
@@ -166,9 +167,9 @@ class McpConnection:
                 if self.status != HTTPStatus.NOT_FOUND:
                     said |= {"alive": True}
                     own = error.error.message if error.code != INTERNAL_ERROR else ""
-                    said = {"text": _kept(own), "failed": True} if own and not said["sent"] else said
+                    said = {"text": cut(own, KEPT_CHARS), "failed": True} if own and not said["sent"] else said
             elif not self.why and error.code != CONNECTION_CLOSED:
-                said = {"text": _kept(error.error.message), "failed": True}
+                said = {"text": cut(error.error.message, KEPT_CHARS), "failed": True}
         except (RuntimeError, ValueError) as error:  # an answer in no form that we know: the call was made
             said = {"error": f"it cannot be read ({type(error).__name__})", "sent": True, "alive": True}
         finally:
@@ -209,7 +210,7 @@ class McpConnection:
         if isinstance(message, JSONRPCResponse):
             if isinstance(tools := message.result.get("tools"), list):
                 message.result["tools"] = list(self._good(tools))
-            elif isinstance(message.result.get("content"), list):
+            elif isinstance(message.result.get("content", [] if "structuredContent" in message.result else None), list):
                 content = [{"type": "text", "text": _text(message.result)}]
                 kind = {key: one for key, one in message.result.items() if key == "resultType"}
                 message.result = {"content": content, "isError": message.result.get("isError") is True} | kind
@@ -409,7 +410,7 @@ def _tree(pid: int) -> int:
 
 def _text(result: Mapping[str, Any]) -> str:
     """Return the words of a result as its server wrote it; what is no text is named. Pure."""
-    parts = [_words(one if isinstance(one, dict) else {}) for one in result["content"]]
+    parts = [_words(one if isinstance(one, dict) else {}) for one in result.get("content", ())]
     if not parts and (structured := result.get("structuredContent")) is not None:
         parts = [json.dumps(structured, ensure_ascii=False)]
     return "\n".join(parts)
@@ -417,12 +418,9 @@ def _text(result: Mapping[str, Any]) -> str:
 
 def _words(block: Mapping[str, Any]) -> str:
     inner = block.get("resource") if block.get("type") == "resource" else block
-    text = inner.get("text") if isinstance(inner, dict) else None
-    return text if isinstance(text, str) else f"[{block.get('uri') or block.get('type')}]"
-
-
-def _kept(text: str) -> str:
-    return text if len(text) <= KEPT_CHARS else text[: KEPT_CHARS * 3 // 4] + text[-KEPT_CHARS // 4 :]
+    inner = inner if isinstance(inner, dict) else {}
+    text = inner.get("text")
+    return text if isinstance(text, str) else f"[{inner.get('uri') or block.get('type')}]"
 
 
 def _why(error: BaseException) -> str:

@@ -25,8 +25,6 @@ from claudius.tools.pins import PURPOSE_CHARS
 
 log = logging.getLogger(__name__)
 
-_FIX = "docs/hands.md shows the shape"
-
 HELP = "tool_help"
 """It is offered only beside tools whose line in a prompt does not say all of them."""
 
@@ -104,7 +102,7 @@ def _tool(name: str, given: str | OwnTool, taken: Collection[str]) -> Tool:
         schema = schema_of(function)
     except Exception as error:
         detail = f"{own.call!r} is no tool: {of_a_part(error)}"
-        raise BadConfiguration("config.toml", key, detail, _FIX) from error
+        raise BadConfiguration("config.toml", key, detail, "docs/hands.md shows the shape") from error
     cls = about["cls"]
     return Tool(
         name=name,

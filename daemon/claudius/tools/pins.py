@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
+from functools import reduce
 from typing import Any
 
 from msgspec import Struct, field
@@ -20,7 +21,7 @@ SCHEMA_DEPTH = 24
 DESCRIPTION_CHARS = 8_000
 PURPOSE_CHARS = 120
 BEFORE_CHARS = 30
-NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,63}\Z")
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,127}\Z")
 SERVER = re.compile(r"[a-z][a-z0-9_-]{0,30}\Z")
 
 
@@ -53,11 +54,11 @@ def flaw(raw: Any) -> str:
     one: dict[str, Any] = raw if isinstance(raw, dict) else {}
     name, schema, description = one.get("name"), one.get("inputSchema"), one.get("description") or ""
     if not isinstance(name, str) or not NAME.match(name):
-        return f"{ascii(name)[:80]}: no usable name"
+        return f"{repr(name)[:80]}: no usable name"
     wrong = ""
     if not isinstance(description, str) or len(description) > DESCRIPTION_CHARS:
         wrong = f"its description is no text of at most {DESCRIPTION_CHARS} characters"
-    elif not isinstance(schema, dict) or schema.get("type") != "object":
+    elif not isinstance(schema, dict) or schema.get("type", "object") != "object":
         wrong = "its schema is no object"
     elif not _is_shaped(schema.get("properties", {}), schema.get("required", [])):
         wrong = "its schema is malformed"
@@ -98,11 +99,43 @@ def purpose(description: str) -> str:
     return sentence if len(sentence) <= PURPOSE_CHARS else sentence[: PURPOSE_CHARS - 1] + "…"
 
 
-def closed(schema: JSON, key_arg: str) -> JSON:
-    """Return a schema without the argument that takes the idempotency key, and without additional ones."""
-    properties = {name: one for name, one in schema.get("properties", {}).items() if name != key_arg}
-    required = [name for name in schema.get("required", []) if name != key_arg]
-    return {**schema, "properties": properties, "required": required, "additionalProperties": False}
+def closed(schema: JSON, key_arg: str = "") -> JSON:
+    """Return a schema whose `properties` are all arguments that it names anywhere, but for the idempotency key.
+
+    Of alternatives, what each of them requires is required; which of them fits is the server's own to check, as nested
+    values are. Arguments that it does not name are taken where it says so.
+    """
+    properties, required, more = _arguments(schema, schema, set())
+    properties.pop(key_arg, None)
+    needed = [name for name in properties if name in required]
+    return {**schema, "properties": properties, "required": needed, "additionalProperties": more}
+
+
+def _arguments(part: Any, whole: JSON, followed: set[str]) -> tuple[dict[str, Any], set[str], Any]:
+    """Return the arguments that a part of a schema names, those that it requires, and what it takes besides."""
+    part = part if isinstance(part, dict) else {}
+    properties: dict[str, Any] = {**_of(dict, part, "properties")}
+    required = {one for one in _of(list, part, "required") if isinstance(one, str)}
+    more = "patternProperties" in part or part.get("additionalProperties", False)
+    more = True if more == {} else more
+    groups = [_of(list, part, "oneOf"), _of(list, part, "anyOf"), *([one] for one in _of(list, part, "allOf"))]
+    groups += [[part[name], {}] for name in ("then", "else") if name in part]
+    ref = str(part.get("$ref", ""))
+    if ref.startswith("#/") and ref not in followed and len(followed) < SCHEMA_DEPTH:
+        followed.add(ref)
+        groups.append([reduce(lambda found, name: _of(dict, found, name), ref[2:].split("/"), whole)])
+    for found in [[_arguments(one, whole, followed) for one in group] for group in groups if group]:
+        for named, _, also in found:
+            for name, one in named.items():
+                is_same = properties.setdefault(name, one) == one
+                properties[name] = one if is_same else {"anyOf": [properties[name], one]}
+            more = more or also
+        required |= set.intersection(*[needed for _, needed, _ in found])
+    return properties, required, more
+
+
+def _of(kind: type, part: JSON, name: str) -> Any:
+    return found if isinstance(found := part.get(name), kind) else kind()
 
 
 def differences(pinned: Iterable[Pin], found: Iterable[Definition], *, parts: bool = False) -> dict[str, str]:

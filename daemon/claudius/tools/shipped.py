@@ -59,8 +59,7 @@ def build(store: Store, config: Callable[[], Config], offered: Callable[[], Sequ
         found = next((one for one in offered() if one.name == args["name"]), None)
         if found is None:
             raise ToolFailed("tool_help", "there is no such tool")
-        properties = {name: one for name, one in found.schema.get("properties", {}).items() if name != found.key_arg}
-        return f"{found.purpose}\n{json.dumps({**found.schema, 'properties': properties}, ensure_ascii=False)}"
+        return f"{found.purpose}\n{json.dumps(found.schema, ensure_ascii=False)}"
 
     async def read(args: JSON, _: ToolCall) -> str:
         """Return a page as text. Raises: ToolRefused before anything was sent, ToolFailed."""

@@ -200,8 +200,7 @@ def tool_line(tool: Tool) -> str:
     args = [
         f"{name if name in needed else f'{name}?'}: {_type(one)}"
         for name, one in tool.schema.get("properties", {}).items()
-        if name != tool.key_arg
-    ]
+    ] + ["…"] * bool(tool.schema.get("additionalProperties"))
     line = quoted(f"{tool.name}({', '.join(args)}): {tool.purpose}")
     return f"- {line[1:-1]}"
 

@@ -102,10 +102,7 @@ class Consents:
             call = self._mind.store.calls.find(str(frame.get("id")))
             if call is None:
                 raise UsageProblem(f"there is no call {frame.get('id')}: `claudius tools pending` lists what waits")
-            if call.state is CallState.WAITING:
-                said = await self._decide(call, verb, owner, CLI)
-            else:
-                said = await self._decided_before(call)
+            said = await self._decide(call, verb, owner, CLI)
         except ClaudiusError as error:
             await connection.send({"event": "error", "message": str(error)})
             return
