@@ -210,7 +210,7 @@ async def test_an_undelivered_question_can_be_asked_again(networks: Networks) ->
         ids = await networks.ids(ON_SLACK)
 
     assert not [one for one in lost if "want to be one person" in one]
-    assert "say to me there: link" in there
+    assert "say to me there: !link" in there
     assert ON_DISCORD in here
     assert ids == {ON_SLACK, ON_DISCORD}
 

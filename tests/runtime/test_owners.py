@@ -107,20 +107,22 @@ async def test_owners_commands_are_refused_to_everybody_else(network: str, home:
     assert not load(home, {}).config.runtime.paused
 
 
+@pytest.mark.parametrize("place", ["terminal:local:main:main", "slack:T1:D1:"])
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        *[(text, Kind.COMMAND) for text in ("/sttus", "!whomai", "!mute bob", "/unmute @Bob")],
-        *[(text, Kind.MESSAGE) for text in ("!stop", "!Stop", "!export the report as pdf please", "/ is a root", "!!")],
+        *[(text, Kind.COMMAND) for text in ("/sttus", "!whomai", "!mute bob", "/unmute @Bob", "!mute @Bob for 2h")],
+        *[
+            (text, Kind.MESSAGE)
+            for text in ("!stop", "!Stop", "!export the report as pdf please", "!mute button is broken", "!!")
+        ],
     ],
 )
-def test_a_mistyped_command_is_no_talk_at_a_terminal(text: str, kind: Kind) -> None:
+def test_a_mistyped_command_is_no_talk(text: str, kind: Kind, place: str) -> None:
     """Else it is answered as if it had been carried out; `!stop` ends a turn, and is never taken for one."""
-    person = "terminal:local:ada"
     heard = Perception(
-        key="k", conversation="terminal:local:main:main", audience=private(person), person=person, name="", text=text,
-        at=NOW, position="1",
-    )  # fmt: skip
+        key="k", conversation=place, audience=private(ANA), person=ANA, name="", text=text, at=NOW, position="1"
+    )
 
     found = as_command(heard)
 

@@ -124,7 +124,7 @@ class About:
             field = " (/claudius forget me yes:True)" if network == "discord" else ""
             return (
                 "This erases all that I keep of you, everywhere, my backups too, and cannot be undone. "
-                f"If you mean it, say within ten minutes: forget me yes{field}"
+                f"If you mean it, say within ten minutes (a yes alone does nothing): !forget me yes{field}"
             )
         return told(await self._forgetting.forget(person, now, THEMSELF, origin_of(perception), asked=perception))
 
@@ -142,14 +142,14 @@ class About:
         )
         await self._codes.open(listed, sys.maxsize)
         lines = [f"{n}. {_line(one)}" for n, one in enumerate(found, 1)]
-        return "\n".join([*lines, "Say within ten minutes which are to go for good, for example: forget 1 2"])
+        return "\n".join([*lines, "Say within ten minutes which are to go for good, for example: !forget 1 2"])
 
     async def _delete(self, perception: Perception, numbers: Sequence[str]) -> str:
         """Destroy what the person chose from their list."""
         now, person = self._mind.clock(), perception.person
         listed = [one for one in self._codes.valid(CHOICE, now) if one.person == person]
         if not listed or now - listed[-1].asked_at > CONFIRM_WITHIN:
-            return "Tell me first what it is about, for example: forget walnuts"
+            return "Tell me first what it is about, for example: !forget walnuts"
         found = _LISTED.decode(listed[-1].payload)
         chosen = [found[int(one) - 1] for one in dict.fromkeys(numbers) if 0 < int(one) <= len(found)]
         gone = await self._mind.store.facts.delete(chosen)

@@ -32,15 +32,15 @@ NAME_CHARS = 40
 MARKUP = frozenset('`*_~|<>[]()\\"“”@#:')
 """Removed from a display name, so that it can neither look like an id nor end the quotes around it."""
 NOT_HERE = "Linking is between the two of us: say it to me in a direct message."
-NOT_GOOD = "That code is not good. On the other network, ask for a new one with: link"
+NOT_GOOD = "That code is not good. On the other network, ask for a new one with: !link"
 TOO_OFTEN = "Too many wrong codes: try again in an hour."
 OWN = "That is your own code: say it to me on the other network."
 ONE_NETWORK = (
     "I link accounts of different networks only, and these two would be of the same one ({}). "
     "Whoever runs me can still link them, with: claudius users link"
 )
-NOTHING_WAITS = "Nothing waits for your answer: after an hour, or a restart of mine, it is void. Begin again with: link"
-CHANGED = "Who is linked with whom has changed meanwhile, so nothing was linked. Begin again with: link"
+NOTHING_WAITS = "Nothing waits for your answer: after an hour, or a restart of mine, it is void. Begin again: !link"
+CHANGED = "Who is linked with whom has changed meanwhile, so nothing was linked. Begin again with: !link"
 NETWORKS = {"slack": "Slack", "discord": "Discord", "terminal": "the terminal"}
 
 Tell = Callable[[Perception, str], None]
@@ -134,7 +134,7 @@ class Linking:
             return "Too many are linking just now: try again in an hour."
         return (
             "Show this code to nobody: whoever says it asks to be one person with you. "
-            f"On the other network, say this to me in a direct message within an hour: link {asked.code}"
+            f"On the other network, say this to me in a direct message within an hour: !link {asked.code}"
         )
 
     async def _take(self, perception: Perception, code: str) -> str:
@@ -162,7 +162,7 @@ class Linking:
                 await self._codes.drop(QUESTION, one.person)
         await self._keep(question)
         self._tell_later(other, _ask(question, other.person), "asked")
-        return f"{_ask(question, person)}\nI ask there too. If my question does not arrive there, say to me there: link"
+        return f"{_ask(question, person)}\nI ask there too. If it does not arrive there, say to me there: !link"
 
     async def _agree(self, perception: Perception) -> str:
         person = perception.person
@@ -174,14 +174,14 @@ class Linking:
         question.agreed.add(person)
         if other.person not in question.agreed:
             await self._keep(question)
-            return f"Noted. Nothing is linked until {other.person} agrees too, there, in a direct message: link yes"
+            return f"Noted. Nothing is linked until {other.person} agrees too, there, in a direct message: !link yes"
         await self._codes.drop(QUESTION, question.sides[0].person)
         if [await self._ids_of(side.person) for side in question.sides] != [side.ids for side in question.sides]:
             return CHANGED
         await note(self._mind, perception, "link", other.person)
         await self._mind.store.people.link(*(side.person for side in question.sides))
         log.info("linked", extra={"person": mine.person, "other": other.person})
-        done = f"{question.sides[0].person} and {question.sides[1].person} are one person to me now. To end it: unlink"
+        done = f"{question.sides[0].person} and {question.sides[1].person} are one person to me now. To end it: !unlink"
         self._tell_later(other, done, "linked")
         return done
 
@@ -247,6 +247,6 @@ def _ask(question: Question, person: str) -> str:
     return (
         f"Do you, {mine.person}, want to be one person with {other.told}? Whoever has that account on {other.where} "
         "will then see what you told me here in private, and can export or erase it; you can do the same with theirs. "
-        "A name can be forged, the id cannot. If that account is your own, say to me within an hour: link yes. "
-        "If it is not, whatever anybody told you: link no"
+        "A name can be forged, the id cannot. If that account is your own, say to me within an hour: !link yes. "
+        "If it is not, whatever anybody told you: !link no"
     )

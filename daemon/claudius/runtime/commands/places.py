@@ -153,7 +153,7 @@ NOT_THEIRS = "An owner is muted by owners alone, and nobody ends their own silen
 NOT_HERE = "That code is void now, because others could read it here. Make a new one, and say it to me directly."
 NO_OWNER = ", and I have none yet: `claudius onboard`, where I run, makes one"
 NOT_GOOD = "That code is not good. `claudius onboard` makes a new one, for an hour."
-PAUSED = "I pause: I hear everything and keep it, and answer it when you say: resume."
+PAUSED = "I pause: I hear everything and keep it, and answer it when you say: !resume"
 RESUMED = "I go on, with what waited."
 SPANS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 OVERRIDDEN = " But {0} is set where I run, and overrides what I wrote into config.toml: change it there."

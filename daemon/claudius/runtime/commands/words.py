@@ -48,8 +48,8 @@ class CommandUsage(Struct, frozen=True):
 _SOMEBODY = r"\S+:\S+:\S+"
 """A person's id, which stands in place of a mention."""
 _CODE = r"\w{4}-?\w{4}"
-_MISTYPED = re.compile(r"[!/](?!stop$)([a-z]+|(un)?mute \S+)", re.IGNORECASE)
-"""What at a terminal is a command that went wrong, and no talk; `!stop` is no command: it ends a turn."""
+_MISTYPED = re.compile(r"[!/](?!stop$)([a-z]+|(un)?mute \S+( for \S+)?)", re.IGNORECASE)
+"""What is, said to us alone, a command that went wrong, and no talk; `!stop` is no command: it ends a turn."""
 _NUMBERS = r"\d{1,2}( \d{1,2}){0,19}"
 _WORD = r"[^\s,.;:!?]+"
 _CALL = r"[a-z2-7]{16}/\d{1,3}"
@@ -126,9 +126,8 @@ SIGNED: Mapping[str, str] = {"ensoul": "/ensoul"} | {
     word: f"!{word}" for word in ("stop", "quiet", "kothar", "mute", "unmute")
 }
 """Words that are given in one form everywhere; not every network has them behind `/claudius`."""
-NO_COMMAND = (
-    "That is no command of mine. To ask me something, write to me directly or mention me; `help` says what I obey."
-)
+MORE = "`help` says what I obey."
+NO_COMMAND = f"That is no command of mine. To ask me something, write to me directly or mention me. {MORE}"
 
 
 class CommandLine(Struct, frozen=True):
@@ -189,7 +188,7 @@ def read_command(text: str) -> CommandLine:
 
 def unknown(word: str) -> str:
     """Return the answer to what is no command: how the one is written that it begins with, if any. Pure."""
-    return f"{NO_COMMAND}\nBut I know: {usage(word)} ({TABLE[word].about})" if word in TABLE else NO_COMMAND
+    return f"I know that as: {usage(word)} ({TABLE[word].about}). {MORE}" if word in TABLE else NO_COMMAND
 
 
 def command_in(text: str, *, is_called: bool = False, signs: str = "!") -> str:
@@ -225,7 +224,7 @@ def as_command(perception: Perception) -> Perception:
     text = by_ids(perception.text, extra.named) if isinstance(extra, MessageExtra) and extra.named else perception.text
     signs = "!/" if is_terminal(perception.conversation) else "!"
     body = command_in(text, is_called=is_called, signs=signs)
-    if not body and is_terminal(perception.conversation) and _MISTYPED.fullmatch(text.strip()):
+    if not body and is_called and _MISTYPED.fullmatch(text.strip()):
         body = text.strip()[1:]  # it is told that it is no command
     if not body:
         return perception
