@@ -72,18 +72,6 @@ def test_a_session_that_may_not_go_on_is_given_back_to_be_ended() -> None:
     assert sessions.empty() == []
 
 
-def test_the_least_recently_used_goes() -> None:
-    """The pool is bounded: the least recently used session is removed."""
-    sessions: SessionPool[str] = SessionPool(2)
-    sessions.keep(replace(FIRST, conversation="a"), "1")
-    sessions.keep(replace(FIRST, conversation="b"), "2")
-    sessions.take(replace(NEXT, conversation="a"))
-    sessions.keep(replace(NEXT, conversation="a"), "1")
-
-    assert sessions.keep(replace(FIRST, conversation="c"), "3") == ["2"]
-    assert sorted(sessions.empty()) == ["1", "3"]
-
-
 @pytest.mark.parametrize("request_", [replace(FIRST, conversation=""), replace(FIRST, keep_session=False)])
 def test_some_sessions_are_not_kept(request_: Request) -> None:
     """A session is not kept without a conversation name, or if the request forbids it."""

@@ -10,6 +10,7 @@ from claudius.config.load import Loaded
 from claudius.home import Home
 from claudius.providers import anthropic_api, openai_compat
 from claudius.testing.check_provider import CASES, Case, Voice, check_cut_at, check_provider
+from claudius.testing.model_calls import Reply
 from claudius.testing.provider_contract.voice import ASK, TEXT, ending, hear
 from lab.loopback.model import ModelServer
 
@@ -59,3 +60,30 @@ async def test_a_stream_cut_anywhere_is_never_half_a_reply(fault: str, voice: Vo
 async def test_a_stream_cut_at_each_byte_is_never_half_a_reply(fault: str, voice: Voice, client: str) -> None:
     """A cut at any byte is an error or comes after the end."""
     await cut_at(voice, client, fault, lambda borders: range(borders[-1] + 1))
+
+
+async def test_turns_share_one_connection(voice: Voice, server: ModelServer) -> None:
+    """Successive turns need no new handshake, because each reply is read to the end of its body."""
+    provider = voice.make()
+    server.say(TEXT, TEXT, TEXT)
+
+    for _ in range(3):
+        ending(await hear(provider, ASK))
+    await provider.aclose()
+
+    assert len({call.port for call in server.asked}) == 1
+
+
+async def test_a_server_that_keeps_a_body_open_is_not_waited_for(voice: Voice, server: ModelServer) -> None:
+    """A complete reply is returned although the server keeps the body open; the next call uses a new connection."""
+    provider = voice.make()
+    server.say(TEXT)
+    ending(await hear(provider, ASK))
+    (*_, end) = server.asked[-1].borders
+
+    server.say(Reply(text=TEXT, fault="hang_mid", at=end), TEXT)
+    first, second = ending(await hear(provider, ASK)), ending(await hear(provider, ASK))
+    await provider.aclose()
+
+    assert first.text == second.text == TEXT
+    assert len({call.port for call in server.asked}) == 2
