@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lab.loopback.prompt_cache import BadCacheControl, Counted, PromptCache
+from lab.loopback.prompt_cache import Counted, PromptCache
 
 
 def block(text: str, ttl: str | None = None) -> dict[str, Any]:
@@ -85,25 +85,3 @@ def test_an_entry_lives_as_long_as_its_ttl(ttl: str, later: float, read: int, ca
     assert cache.count(body(block(LONG, ttl))).read == read
     clock.now += 299
     assert cache.count(body(block(LONG, ttl))).read == 20
-
-
-@pytest.mark.parametrize(
-    ("ttls", "words"), [(["5m"] * 5, "maximum of 4"), (["5m", "1h"], "must not come after"), (["2h"], "'5m' or '1h'")]
-)
-def test_wrong_breakpoints_are_refused(ttls: list[str], words: str, cache: PromptCache) -> None:
-    """At most four breakpoints are accepted, the longer ttl first, and no other ttl."""
-    with pytest.raises(BadCacheControl, match=words):
-        cache.count(body(*(block(LONG, ttl) for ttl in ttls)))
-
-
-def test_chat_completions_cache_their_prefix_by_themselves() -> None:
-    """Chat completions cache prefixes from 1,024 tokens on, in steps of 128."""
-    cache = PromptCache()
-    messages = [{"role": "system", "content": "s" * 5000}, {"role": "user", "content": "first"}]
-    other = [messages[0], {"role": "user", "content": "second"}]
-
-    first, second = cache.count_prefix(messages), cache.count_prefix(other)
-
-    assert first[1] == 0
-    assert second[1] % 128 == 0
-    assert 1024 <= second[1] < second[0]
