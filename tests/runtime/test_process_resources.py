@@ -7,7 +7,7 @@ import signal
 from claudius.home import Home
 from claudius.providers.scripted import Line, Scripted
 from claudius.runtime.failures import CAREFUL_S, CrashRecovery
-from claudius.runtime.process_resources import ABREAST, BEGINS_S, Admission, Clock, Disk, ProcessResources
+from claudius.runtime.process_resources import ABREAST, BUSY_S, Admission, Clock, Disk, ProcessResources
 from claudius.testing.alive import alive
 from driven import Machine, reply, until
 from lab.sample import NOW
@@ -36,13 +36,29 @@ async def test_a_few_turns_at_a_time_are_on_their_way_to_the_model() -> None:
         lane.cancel()
 
 
+async def test_what_has_its_answer_ends_before_anything_begins() -> None:
+    """While a few turns go on from the model's answer to their end, no other one begins."""
+    admission = Admission()
+    answered = [await admission.through() for _ in range(ABREAST)]
+    for one in answered:
+        with one.waiting():
+            pass
+    another = asyncio.create_task(admission.through())
+    await _passes(4)
+    begun = another.done()
+    answered[0].end()
+    await another
+
+    assert not begun
+
+
 async def test_a_turn_that_waits_for_something_else_keeps_others_back_for_a_quarter_of_a_second() -> None:
     """A turn may fetch a file for minutes before it asks, and others begin all the same."""
     admission = Admission()
     for _ in range(ABREAST):
         await admission.through()
 
-    async with asyncio.timeout(20 * BEGINS_S):
+    async with asyncio.timeout(20 * BUSY_S):
         await admission.through()
 
 

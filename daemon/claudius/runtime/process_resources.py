@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -116,48 +117,78 @@ class Clock:
         return at + timedelta(seconds=self._running() - seen_s)
 
 
-BEGINS_S = 0.25
-"""For how long at most a turn that begins keeps others from beginning."""
+BUSY_S = 0.25
+"""For how long at most one turn keeps others from beginning."""
 ABREAST = 4
-"""How many turns are on their way to the model at once."""
+"""How many turns may be on their way to the model, or on from its answer, where another one begins."""
 
 
 class Admission:
-    """Admission control: lanes begin in order of arrival, a few at a time.
+    """Admission control: lanes begin in order of arrival, a few at a time, and after those that have their answer.
 
-    A turn occupies the event loop for milliseconds before it waits for a model. If all of a burst began at once, what
-    arrives meanwhile would be acknowledged late, and the first answer would come with the last. Nobody waits long for
-    one turn, because it may be waiting for a file or a network itself.
+    A turn occupies the event loop for milliseconds before it waits for a model, and again after it. If all of a burst
+    began at once, what arrives meanwhile would be acknowledged late, and the first answer would come with the last.
+    Nobody waits long for one turn, because it may be waiting for a file or a network itself.
     """
 
     def __init__(self) -> None:
-        self._room = asyncio.Semaphore(ABREAST)
+        self.busy = 0
+        self._waiting: deque[Passage] = deque()
 
     async def through(self) -> Passage:
         """Wait until the calling lane may begin. It ends the passage that it is given."""
-        await self._room.acquire()
-        passage = Passage(self._room)
-        asyncio.get_running_loop().call_later(BEGINS_S, passage.end)
+        passage = Passage(self)
+        self._waiting.append(passage)
+        self.open()
+        try:
+            await passage.may_begin.wait()
+        except asyncio.CancelledError:
+            passage.end()
+            raise
         return passage
+
+    def open(self) -> None:
+        """Let those begin who may."""
+        while self._waiting and self.busy < ABREAST:
+            self._waiting.popleft().occupy()
 
 
 class Passage(Struct, eq=False):
-    """One turn's way to the model."""
+    """One turn's way through: to the model, and on from its answer."""
 
-    room: asyncio.Semaphore
+    admission: Admission
+    may_begin: asyncio.Event = field(default_factory=asyncio.Event)
+    is_busy: bool = False
     is_over: bool = False
+
+    def occupy(self) -> None:
+        """Count it among the busy, but not for long."""
+        if not self.is_over:
+            self.is_busy = True
+            self.admission.busy += 1
+            self.may_begin.set()
+            asyncio.get_running_loop().call_later(BUSY_S, self._vacate)
+
+    def _vacate(self) -> None:
+        if self.is_busy:
+            self.is_busy = False
+            self.admission.busy -= 1
+            self.admission.open()
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Let others begin from now on; the block waits for the model."""
-        self.end()
-        yield
+        """Let others begin while the block runs; the block waits for the model."""
+        self._vacate()
+        try:
+            yield
+        finally:
+            if not self.is_busy:
+                self.occupy()
 
     def end(self) -> None:
         """End it; a second time changes nothing."""
-        if not self.is_over:
-            self.is_over = True
-            self.room.release()
+        self.is_over = True
+        self._vacate()
 
 
 def _no_quarantine(_: datetime) -> Path:
