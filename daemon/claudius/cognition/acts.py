@@ -5,10 +5,12 @@ Source: the design of acts, sections 2 and 10.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta, tzinfo
-from itertools import groupby
+from itertools import filterfalse, groupby
+from operator import itemgetter
 from typing import Any, Final, get_args
 
 import msgspec
@@ -32,7 +34,7 @@ from claudius.acts import (
     ZoneSet,
 )
 from claudius.cognition.timing import known_zone, zone_name, zone_of
-from claudius.decoding import decoder, misshapen
+from claudius.decoding import misshapen, ready
 from claudius.errors import BadConfiguration
 from claudius.prompt import UNSEEN, quoted, short_name
 from claudius.recollection import MOST_MATTERS, EntryType, Recollection
@@ -46,32 +48,37 @@ WHAT_CHARS = 40
 ONLY_REMINDERS: Final = "Only a `remind` for them is booked then; anything else by their own command"
 DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 RHYTHMS: Final = ("daily", "weekdays", "weekly", "monthly", "yearly")
-_INSTANT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?) ?([Zz]|[+-]\d\d:?\d\d)?)?")
-_FENCE = re.compile(r"\A```\w*\s*\n(.*)\n\s*```\Z", re.DOTALL)
+_INSTANT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?) ?([Zz]|[+-]\d\d(?::?\d\d)?)?)?")
+_EMPTY = re.compile(
+    r"[\W_]*(?:\d[.)]\W*)?(?:json\W*|(?:do\W+)?(?:none\s*(?:[^\w\s].*)?|(?:null|nothing|n/a)\W*))?",
+    re.DOTALL | re.IGNORECASE,
+)
+"""What asks for nothing, however a model writes that: `none`, `[]`, `{}`, `- N/A`, `none (a question)`, a fence."""
+_OBJECT = json.JSONDecoder()
 _EDGES = " \t\n\r.`\"'*"
 
 
 class _Remind(Struct, tag_field="do", tag="remind"):
     at: str
     text: str
-    zone: str | None = None
-    repeat: str | list[str] | None = None
-    until: str | None = None
-    who: str | None = None
+    zone: str = ""
+    repeat: str | list[str] = ""
+    until: str = ""
+    who: str = ""
 
 
 class _Promise(Struct, tag_field="do", tag="promise"):
     at: str
     text: str
-    zone: str | None = None
+    zone: str = ""
 
 
 class _Move(Struct, tag_field="do", tag="move"):
     plan: str
-    at: str | None = None
-    zone: str | None = None
-    repeat: str | list[str] | None = None
-    until: str | None = None
+    at: str = ""
+    zone: str = ""
+    repeat: str | list[str] = ""
+    until: str = ""
 
 
 class _Cancel(Struct, tag_field="do", tag="cancel"):
@@ -81,26 +88,26 @@ class _Cancel(Struct, tag_field="do", tag="cancel"):
 class _Know(Struct, tag_field="do", tag="know"):
     text: str
     kind: str = "other"
-    keys: list[str] | str | None = None
-    of: str | None = None
-    since: str | None = None
-    until: str | None = None
-    instead_of: str | None = None
+    keys: list[str | int] | str = ""
+    of: str = ""
+    since: str = ""
+    until: str = ""
+    instead_of: str = ""
 
 
 class _NoLonger(Struct, tag_field="do", tag="no_longer"):
     fact: str
-    text: str | None = None
+    text: str = ""
 
 
 class _Forget(Struct, tag_field="do", tag="forget"):
-    fact: str | None = None
-    matter: str | None = None
+    fact: str = ""
+    matter: str = ""
 
 
 class _Open(Struct, tag_field="do", tag="open"):
     text: str
-    when: str | None = None
+    when: str = ""
 
 
 class _Close(Struct, tag_field="do", tag="close"):
@@ -174,11 +181,8 @@ class ActsBasis(Struct, kw_only=True):
 
 
 def read_acts(text: str, known: ActsBasis) -> ReadActs:
-    """Read a section of acts: `none`, or one JSON object a line. More than five are too many. Pure."""
-    bare = text.strip()
-    fenced = _FENCE.match(bare)
-    written = map(str.strip, (fenced[1] if fenced else bare).split("\n"))
-    lines = [line for line, _ in groupby(written) if line.strip(_EDGES).casefold() not in ("", NONE)]
+    """Read a section of acts: `none`, or JSON objects. More than five are too many. Pure."""
+    lines = list(map(itemgetter(0), groupby(filterfalse(_EMPTY.fullmatch, _written(text)))))
     if not lines:
         return ReadActs(written=NONE)
     done: list[Doable] = []
@@ -194,6 +198,19 @@ def read_acts(text: str, known: ActsBasis) -> ReadActs:
     return ReadActs(written="\n".join(lines), done=tuple(done), refused=tuple(refused))
 
 
+def _written(text: str) -> Iterator[str]:
+    """Yield each JSON object of a section, in an array or not, laid out in whatever way, and each line beside them."""
+    at = 0
+    while (begins := text.find("{", at)) >= 0:
+        yield from text[at:begins].splitlines()
+        try:
+            _, at = _OBJECT.raw_decode(text, begins)
+        except (ValueError, RecursionError):
+            at = text.find("\n{", begins) if "\n{" in text[begins:] else len(text)
+        yield text[begins:at].strip()
+    yield from text[at:].splitlines()
+
+
 def read_act(do: str, known: ActsBasis, **arguments: Any) -> Doable | RefusedAct:
     """Check an act that a process function does, as if it had been written. Pure."""
     return _read(msgspec.json.encode({"do": do, **arguments}, enc_hook=str).decode(), known)
@@ -201,12 +218,21 @@ def read_act(do: str, known: ActsBasis, **arguments: Any) -> Doable | RefusedAct
 
 def _read(line: str, known: ActsBasis) -> Doable | RefusedAct:
     try:
-        act: Written = decoder(Written).decode(line)  # type: ignore[arg-type]  # a union is a type to msgspec
+        found = msgspec.json.decode(line)
+    except (msgspec.MsgspecError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        return RefusedAct("", 'it is not one JSON object on one line, such as {"do": "zone", "zone": "Europe/Rome"}')
+    do, named = found.get("do"), map(found.get, ("text", "plan", "fact", "matter", "zone"))
+    what = next((_short(one) for one in named if one and isinstance(one, str)), "")
+    if do not in VERBS:
+        return RefusedAct("", f"`do` is none of {', '.join(VERBS)}", what)
+    try:
+        said = {name: one for name, one in found.items() if _says(name, one)}
+        act: Written = msgspec.convert(said, ready(Written))  # type: ignore[arg-type]  # a union is a type to msgspec
     except (msgspec.MsgspecError, RecursionError) as error:
-        return _unread(line, error)
-    do = str(act.__struct_config__.tag)
-    what = _what(act)
-    if known.tainted and not (isinstance(act, _Remind) and not (act.who or "").strip()):
+        return RefusedAct(do, misshapen(error) if isinstance(error, msgspec.MsgspecError) else "it is nested", what)
+    if known.tainted and not (isinstance(act, _Remind) and not act.who):
         return RefusedAct(do, f"tainted: {known.tainted} stands here. {ONLY_REMINDERS}", what)
     try:
         return Doable(do, _CHECKS[type(act)](act, known), what)
@@ -214,25 +240,11 @@ def _read(line: str, known: ActsBasis) -> Doable | RefusedAct:
         return RefusedAct(do, str(refusal), what)
 
 
-def _unread(line: str, error: Exception) -> RefusedAct:
-    """Say why a line is no act: no JSON object, a `do` that is none of ours, or arguments of another kind."""
-    try:
-        found = msgspec.json.decode(line)
-    except (msgspec.MsgspecError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        return RefusedAct("", 'it is not one JSON object on one line, such as {"do": "zone", "zone": "Europe/Rome"}')
-    do, text = found.get("do"), found.get("text")
-    what = _short(text) if isinstance(text, str) else ""
-    if do not in VERBS:
-        return RefusedAct("", f"`do` is none of {', '.join(VERBS)}", what)
-    return RefusedAct(str(do), misshapen(error) if isinstance(error, msgspec.MsgspecError) else "it is nested", what)
-
-
-def _what(act: Written) -> str:
-    """Return what an act is about: its words, else the id or the zone that it names. Pure."""
-    named = [getattr(act, name, None) for name in ("text", "plan", "fact", "matter", "zone")]
-    return next((_short(one) for one in named if one), "")
+def _says(name: str, value: Any) -> bool:
+    """Return whether an argument says something: a model may write null, "" or N/A where it has none. Pure."""
+    said = str(value or "")
+    is_end = name == "repeat" and NONE in said.casefold()
+    return name == "text" or is_end or not _EMPTY.fullmatch(said)
 
 
 def _short(text: str) -> str:
@@ -245,10 +257,10 @@ def _quoted(text: str) -> str:
 
 
 def _reminder(act: _Remind, known: ActsBasis) -> PlanMade:
-    (at, wall), zone, repeat = _at(act.at, act.zone, known), _zone(act.zone, known), _rhythm(act.repeat) or ""
+    (at, wall), zone, repeat = _at(act.at, act.zone, known), _iana(act.zone or known.zone), _rhythm(act.repeat) or ""
     until = _until(act.until, at.astimezone(zone_of(zone)).date()) if repeat else None
     me = person = _person(known)
-    if act.who and act.who.strip():
+    if act.who:
         person = _present(act.who, known) or ""
         if not person:
             raise _Refusal(f"there is nobody here who is called {_quoted(act.who)}")
@@ -259,7 +271,7 @@ def _reminder(act: _Remind, known: ActsBasis) -> PlanMade:
 
 
 def _promise(act: _Promise, known: ActsBasis) -> PlanMade:
-    (at, _), zone = _at(act.at, act.zone, known, noon=True), _zone(act.zone, known)
+    (at, _), zone = _at(act.at, act.zone, known, noon=True), _iana(act.zone or known.zone)
     return PlanMade(kind="promise", at=at, zone=zone, text=_text(act.text), person=_person(known))
 
 
@@ -273,7 +285,7 @@ def _move(act: _Move, known: ActsBasis) -> PlanMoved:
         raise _Refusal("it names neither another `at` nor another `repeat` nor `until`")
     zone, here = _iana(act.zone) if act.zone else "", known_zone(own.zone)
     first = at.astimezone(known_zone(zone, own.zone)) if at else fitting(waits.at, here, repeat or "").astimezone(here)
-    last = str(waits.until) if waits.until and repeat != "" else None
+    last = str(waits.until) if waits.until and repeat != "" else ""
     until = _until(act.until or last, first.date())
     return PlanMoved(plan=plan, at=at, zone=zone, repeat=repeat, until=until, wall=wall)
 
@@ -290,24 +302,24 @@ def _cancel(act: _Cancel, known: ActsBasis) -> PlanCancelled:
 
 def _know(act: _Know, known: ActsBasis) -> FactKnown:
     me = _person(known)
-    about = _present(act.of, known) if act.of and act.of.strip() else me
-    kind: FactKind = act.kind if act.kind in get_args(FactKind) else "other"  # type: ignore[assignment]  # it is one
-    keys = act.keys.split(",") if isinstance(act.keys, str) else act.keys or []
+    about = _present(act.of, known) if act.of else me
+    kind: FactKind = next((one for one in get_args(FactKind) if one == act.kind.strip().casefold()), "other")
+    keys = act.keys.split(",") if isinstance(act.keys, str) else act.keys
     since = _day(act.since, "since")
     return FactKnown(
         person=about or me,
         kind=kind,
         text=_text(act.text),
-        keys=tuple(dict.fromkeys([short for one in keys if (short := _short(one))]))[:MOST_KEYS],
+        keys=tuple(dict.fromkeys([short for one in keys if (short := _short(str(one)))]))[:MOST_KEYS],
         since=since,
         until=_until(act.until, since),
-        of="" if about else _short(act.of or ""),
+        of="" if about else _short(act.of),
         instead_of=_fact(act.instead_of, known) if act.instead_of else 0,
     )
 
 
 def _forget(act: _Forget, known: ActsBasis) -> Forgotten:
-    return Forgotten(fact=_fact(act.fact, known)) if act.fact else Forgotten(matter=_matter(act.matter or "", known))
+    return Forgotten(fact=_fact(act.fact, known)) if act.fact else Forgotten(matter=_matter(act.matter, known))
 
 
 def _opened(act: _Open, known: ActsBasis) -> MatterOpened:
@@ -332,7 +344,7 @@ def _moved_to(act: _Zone, known: ActsBasis) -> ZoneSet:
 _CHECKS: Final[Mapping[type, Callable[[Any, ActsBasis], Act]]] = {
     _Remind: _reminder, _Promise: _promise, _Move: _move, _Cancel: _cancel, _Know: _know, _Forget: _forget,
     _Zone: _moved_to, _Open: _opened, _Close: _closed,
-    _NoLonger: lambda act, known: FactEnded(fact=_fact(act.fact, known), why=_cut(act.text or "")),
+    _NoLonger: lambda act, known: FactEnded(fact=_fact(act.fact, known), why=_cut(act.text)),
 }  # fmt: skip
 
 
@@ -404,24 +416,20 @@ def _cut(text: str) -> str:
     return " ".join(UNSEEN.sub("", text).split())[:TEXT_CHARS].rstrip()
 
 
-def _zone(written: str | None, known: ActsBasis) -> str:
-    return _iana(written) if written and written.strip() else zone_name(zone_of(known.zone))
-
-
 def _iana(name: str) -> str:
     try:
-        return str(zone_of(name.strip() or "-"))
+        return zone_name(zone_of(name.strip()))
     except BadConfiguration:
         raise _Refusal(f"there is no zone '{_quoted(name)}': write an IANA name, such as Europe/Rome") from None
 
 
-def _rhythm(written: str | Sequence[str] | None) -> str | None:
+def _rhythm(written: str | Sequence[str]) -> str | None:
     """Return a repetition in its one spelling: empty for `none`; None if none was written."""
-    if written is None:
+    if not written:
         return None
     names = written.split(",") if isinstance(written, str) else written
     said = [name for one in names if (name := one.strip(_EDGES).casefold())]
-    if not said or said == [NONE]:
+    if said == [NONE]:
         return ""
     if len(said) == 1 and said[0] in RHYTHMS:
         return said[0]
@@ -430,8 +438,8 @@ def _rhythm(written: str | Sequence[str] | None) -> str | None:
     raise _Refusal(f"`repeat` is {', '.join(RHYTHMS)}, none, or days such as mon,thu")
 
 
-def _day(written: str | None, name: str) -> date | None:
-    if not written or not written.strip():
+def _day(written: str, name: str) -> date | None:
+    if not written:
         return None
     found = _INSTANT.fullmatch(written.strip())
     try:
@@ -440,14 +448,14 @@ def _day(written: str | None, name: str) -> date | None:
         raise _Refusal(f"`{name}` is no day of the calendar: write it as 2026-11-27") from None
 
 
-def _until(written: str | None, first: date | None) -> date | None:
+def _until(written: str, first: date | None) -> date | None:
     until = _day(written, "until")
     if until and first and until < first:
         raise _Refusal(f"`until` {until} is before its first day")
     return until
 
 
-def _at(written: str, zone: str | None, known: ActsBasis, *, noon: bool = False) -> tuple[datetime, datetime | None]:
+def _at(written: str, zone: str, known: ActsBasis, *, noon: bool = False) -> tuple[datetime, datetime | None]:
     """Return the instant that an act names, in UTC, and the wall clock if it has no offset. `noon`: of a date alone."""
     found, now = _INSTANT.fullmatch(written.strip()), known.recollection.now
     if not found:
@@ -460,8 +468,8 @@ def _at(written: str, zone: str | None, known: ActsBasis, *, noon: bool = False)
         raise _Refusal(f"`at`: there is no {_short(written)} in the calendar") from None
     if not now.year - 1 <= wall.year <= now.year + 6:  # no clock is reckoned for it
         raise _Refusal(f"`at` {found[1]} is {'past' if wall.year < now.year else 'more than five years away'}")
-    here = zone_of(_zone(zone, known))
-    at = _with_offset(wall, found[3], here if zone and zone.strip() else None) if found[3] else None
+    here = zone_of(_iana(zone or known.zone))
+    at = _with_offset(wall, found[3], here if zone else None) if found[3] else None
     at = at or local_instant(wall.date(), wall.time(), here)
     told = f"`at` {wall:%Y-%m-%d %H:%M}"
     if at < now.replace(second=0, microsecond=0):  # The Present names the minute

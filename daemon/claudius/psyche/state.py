@@ -7,12 +7,13 @@ Source: the psyche design, sections 4 and 9.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from math import exp2
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
@@ -314,7 +315,7 @@ SCALE: Mapping[str, float] = {"slight": 0.5, "clear": 1.0, "strong": 1.5}
 STRENGTHS = tuple(SCALE)
 PLAIN = "clear"
 """The strength of a kind that is named without one."""
-_PARTS = (1, 2, 3)
+_WORD = re.compile(r"\w+")
 
 
 class Weight(NamedTuple):
@@ -334,28 +335,18 @@ class Landing(NamedTuple):
     """How it colours the soul for a while; `even` ends an earlier colour, empty = it colours nothing."""
     said: str
     """What a later prompt says of the person; empty = nothing."""
-    by: Mapping[str, Weight]
-
-
-@cache
-def tables() -> Mapping[str, Any]:
-    """Read appraisals.toml; cached for the life of the process."""
-    return tomllib.loads(Path(__file__).with_name("appraisals.toml").read_text("utf-8"))
+    does: Sequence[Sequence[float]]
+    """What it does where it is clear: the axes and the tone; then warmth, trust and tension."""
 
 
 @cache
 def kinds() -> Mapping[str, Landing]:
-    """Return the table of kinds; cached for the life of the process."""
-    found = {}
-    for name, row in tables()["kinds"].items():
-        by = {}
-        for strength, scale in SCALE.items():
-            (*axes, tone), (warmth, trust, tension) = [
-                [max(-1.0, min(1.0, scale * x)) for x in part] for part in row["does"]
-            ]
-            by[strength] = Weight(Stimulus(axes=Axes(*axes), tone=tone, novelty=None), (warmth, trust, tension))
-        found[name] = Landing(row["about"], row["mood"], row.get("said", ""), by)
-    return found
+    """Read appraisals.toml; cached for the life of the process."""
+    table = tomllib.loads(Path(__file__).with_name("appraisals.toml").read_text("utf-8"))
+    return {
+        name: Landing(row["about"], row["mood"], row.get("said", ""), row["does"])
+        for name, row in table["kinds"].items()
+    }
 
 
 def read_appraisal(
@@ -371,20 +362,21 @@ def read_appraisal(
 
 
 def _line(line: str, called_so: Callable[[str], Collection[str]], speaker: str) -> Appraisal | None:
-    parts = [" ".join(part.split()) for part in line.strip().removesuffix(".").casefold().split(",")]
-    kind, strength, whom = (*parts, PLAIN, "")[:3] if len(parts) == 1 else (*parts, "")[:3]
-    if len(parts) not in _PARTS or kind not in kinds() or strength not in STRENGTHS:
+    said, of, named = line.casefold().partition(" of ")
+    words = _WORD.findall(said)
+    if len(words) not in (1, 2) or words[0] not in kinds() or (strength := (*words, PLAIN)[1]) not in STRENGTHS:
         return None
-    person = speaker
-    if len(parts) == max(_PARTS):
-        found = called_so(whom.removeprefix("of ")) if whom.startswith("of ") else ()
-        person = next(iter(found)) if len(found) == 1 else ""
-    return Appraisal(person=person, kind=kind, strength=strength) if person else None
+    found = called_so(named.strip(" .,;`*\"')]")) if of else (speaker,)
+    person = next(iter(found)) if len(found) == 1 else ""
+    return Appraisal(person=person, kind=words[0], strength=strength) if person else None
 
 
 def weight(one: Appraisal) -> Weight:
     """Return what an appraisal does. Pure."""
-    return kinds()[one.kind].by[one.strength]
+    (*axes, tone), (warmth, trust, tension) = [
+        [max(-1.0, min(1.0, SCALE[one.strength] * x)) for x in part] for part in kinds()[one.kind].does
+    ]
+    return Weight(Stimulus(axes=Axes(*axes), tone=tone, novelty=None), (warmth, trust, tension))
 
 
 def moves_only_view(one: Appraisal, speaker: str) -> bool:
