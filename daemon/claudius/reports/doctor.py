@@ -264,7 +264,8 @@ def _size(home: Home, size: Mapping[str, Any]) -> Check:
     a_turn, left = growth(size, shutil.disk_usage(home.root).free if size["days"] else 0)  # a server has its own disk
     detail = f"{(a_turn or 0.0) / 1000:.1f} kB a turn ({size['bytes'] / 1e6:.1f} MB, {turns} turns)"
     if left is not None:
-        detail += f"; at {turns / size['days']:.0f} turns a day the disk is full in {left} days"
+        lasts = f"{left} days" if left < 1000 else f"{left // 365} years"
+        detail += f"; at {turns / size['days']:.0f} turns a day the disk is full in {lasts}"
         if left < load(home, os.environ).config.alerts.disk_days:
             fix = "free some space, or lower memory.records_days"
             return Check("size", ok=False, detail=detail, fix=fix)
