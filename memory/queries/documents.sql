@@ -70,8 +70,9 @@ SELECT id, git_commit FROM revision WHERE git_commit IS NOT NULL;
 -- name: commit_of
 SELECT git_commit FROM revision WHERE id = :id;
 
--- name: unarchive
-UPDATE revision SET git_commit = NULL WHERE id >= :least AND git_commit IS NOT NULL;
+-- name: last_commit
+-- scans: only past what git lacks
+SELECT git_commit FROM revision WHERE git_commit IS NOT NULL ORDER BY id DESC LIMIT 1;
 
 -- name: revision_new
 INSERT INTO revision (document, at, author, note, turn) VALUES (:document, :at, :author, :note, :turn) RETURNING id;

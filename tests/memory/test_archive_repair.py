@@ -227,7 +227,7 @@ async def test_without_git_everything_else_works(kept: Kept, monkeypatch: pytest
     await kept.is_whole()
 
 
-@pytest.mark.parametrize("step", ["prepare_commits", "publish", "refresh_index", "recorded"])
+@pytest.mark.parametrize("step", ["prepare_commits", "publish", "align_index", "recorded"])
 async def test_a_crash_at_any_step_leaves_each_version_once(
     kept: Kept, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:

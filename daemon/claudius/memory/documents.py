@@ -69,6 +69,8 @@ class Unarchived(Struct, frozen=True, kw_only=True):
 USERS = "users"
 SOUL_STATE = "soul_state.md"
 _OURS = re.compile(rf"{USERS}/[a-z0-9-]+-[a-z2-7]{{12}}/[a-z0-9-]+-[a-z2-7]{{12}}\.md")
+OUR_PATHS = (SOUL_STATE, f":(glob){USERS}/*-{'?' * 12}/*-{'?' * 12}.md")
+"""The same for git."""
 _SLUG_CHARS = 40
 _ID_CHARS = 12
 """Base32 characters: 60 bits of a SHA-256, so that two of a million ids collide with a probability below 10⁻⁶."""
@@ -262,14 +264,15 @@ class DocumentStore:
         with self._core.beside() as db:  # perhaps a million rows
             return await in_thread(lambda: {row["git_commit"]: row["id"] for row in db.all("archived_commits")})
 
+    def last_commit(self) -> str | None:
+        """Return the commit that holds the newest change that git holds; None if it holds none."""
+        commit: str | None = self._core.value("last_commit")
+        return commit
+
     def commit_of(self, change: int) -> str | None:
         """Return the commit that holds a change; None if git lacks it, or there is no such change any more."""
         commit: str | None = self._core.value("commit_of", id=change)
         return commit
-
-    async def unarchive(self, least: int) -> None:
-        """Record that git lacks this change and all after it."""
-        await self._core.write(lambda db: db.run("unarchive", least=least))
 
 
 def set_model(

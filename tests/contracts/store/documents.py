@@ -96,7 +96,7 @@ async def _(ground: Ground) -> None:
         assert not store.documents.has_written(Document(BEN, private(BEN)), "text 1", ever=True)
 
 
-@case("M96", "what git lacks from some change on is told again; which commit holds which change is known")
+@case("M96", "which commit holds which change is known, and which is the last")
 async def _(ground: Ground) -> None:
     async with awake(ground) as store:
         await store.documents.set_model(ANA, private(ANA), "one", "first", "owner", NOW)
@@ -105,8 +105,6 @@ async def _(ground: Ground) -> None:
         await store.documents.archived({first.id: "c1", second.id: "c2"}, ())
         assert sorted(map(str, store.documents.known())) == sorted(map(str, (first.document, second.document)))
         assert await store.documents.archived_commits() == {"c1": first.id, "c2": second.id}
-        assert store.documents.commit_of(second.id) == "c2"
-        await store.documents.unarchive(second.id)
-        assert [one.id for one in store.documents.unarchived(10)] == [second.id]
-        assert await store.documents.archived_commits() == {"c1": first.id}
-        assert store.documents.commit_of(second.id) is None
+        assert store.documents.commit_of(second.id) == store.documents.last_commit() == "c2"
+        await store.documents.archive_anew()
+        assert store.documents.commit_of(second.id) is store.documents.last_commit() is None

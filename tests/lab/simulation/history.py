@@ -17,7 +17,7 @@ from unittest.mock import patch
 from msgspec import Struct, field
 
 from claudius.memory.archive import Archive, files, worker
-from claudius.memory.archive.changes import ArchivedRevision, HistoryCommit, RevisionCommit, blob_id
+from claudius.memory.archive.changes import ArchivedRevision, HistoryCommit, RevisionCommit
 from claudius.memory.archive.repository import GitBusy, Repository
 from claudius.memory.store import Store
 from lab.simulation.town import instant
@@ -39,7 +39,6 @@ class History(Struct):
     number: int = 0
     """The store's count of what was erased, of which it holds nothing."""
     files: dict[str, str] = field(default_factory=dict)
-    blobs: dict[str, bytes] = field(default_factory=dict)
 
     def chain(self, newest: str | None, until: str | None = None) -> Iterator[tuple[str, RevisionCommit]]:
         """Return the commits from `newest` back to `until`, which is left out."""
@@ -82,7 +81,7 @@ class HistoryRepository(Repository):
         """Have one branch."""
         return False
 
-    def known(self, most: int = 0) -> dict[str, ArchivedRevision]:  # noqa: ARG002 - the signature of what it stands for
+    def known(self) -> dict[str, ArchivedRevision]:
         """Return the revisions that the shown history holds."""
         chain = self._history.chain(self._history.head)
         return {
@@ -114,28 +113,11 @@ class HistoryRepository(Repository):
         """Return a commit and all before it, newest first."""
         return [HistoryCommit(name, change.token) for name, change in self._history.chain(commit)]
 
-    def tree(self, commit: str | None) -> dict[str, str]:
-        """Return the files at a commit: path to blob."""
-        files = self._files(commit)
-        self._history.blobs |= {blob_id(content): content for content in files.values()}
-        return {path: blob_id(content) for path, content in files.items()}
-
-    def _files(self, commit: str | None) -> dict[str, bytes]:
-        found: dict[str, bytes] = {}
-        for _, change in reversed(list(self._history.chain(commit))):
-            for path in change.removed:
-                found.pop(path, None)
-            found |= dict(change.written)
-        return found
-
     def drop(self) -> None:
         """Show nothing."""
         self._history.head, self._history.files = None, {}
 
     def align_index(self) -> None:
-        """Have no index."""
-
-    def refresh_index(self, blobs: Mapping[str, str | None]) -> None:
         """Have no index."""
 
     def tidy(self) -> None:

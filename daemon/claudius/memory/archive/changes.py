@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from msgspec.structs import astuple, replace
 
 from claudius.memory.archive import files
-from claudius.memory.documents import SOUL_STATE, Document, KeptFile, Unarchived, is_ours, model_path, short_id
+from claudius.memory.documents import SOUL_STATE, Document, KeptFile, Unarchived, model_path, short_id
 
 log = logging.getLogger(__name__)
 
@@ -200,30 +200,9 @@ def fast_import(changes: Sequence[RevisionCommit], parent: str | None) -> bytes:
     return b"".join([b"feature done\n", *blobs, "".join(parts).encode(), *commits, b"done\n"])
 
 
-def index_info(blobs: Mapping[str, str | None]) -> bytes:
-    """Build the input of `git update-index --index-info`: path to blob; None removes the path. Pure."""
-    lines = (f"0 {'0' * 40}\t{path}\n" if blob is None else f"100644 {blob}\t{path}\n" for path, blob in blobs.items())
-    return "".join(lines).encode()
-
-
-def blob_id(content: bytes) -> str:
-    """Return the blob id that git gives this content. Pure."""
-    return hashlib.sha1(b"blob %d\0%s" % (len(content), content), usedforsecurity=False).hexdigest()
-
-
 def read_marks(text: str) -> dict[int, str]:
     """Parse what `--export-marks` wrote: revision to commit. Pure."""
     return {int(mark.removeprefix(":")): commit for mark, commit in (line.split() for line in text.splitlines())}
-
-
-def read_tree(text: str) -> dict[str, str]:
-    """Parse the NUL-separated lines of `ls-tree -r` or `ls-files -s`: path to blob, our own files only. Pure."""
-    found = {}
-    for line in filter(None, text.split("\0")):
-        facts, _, path = line.partition("\t")
-        if is_ours(path):
-            found[path] = facts.split()[2 if " blob " in facts else 1]
-    return found
 
 
 def read_log(text: str) -> dict[str, ArchivedRevision]:

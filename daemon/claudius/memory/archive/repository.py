@@ -24,12 +24,10 @@ from claudius.memory.archive.changes import (
     HistoryCommit,
     RevisionCommit,
     fast_import,
-    index_info,
     read_log,
     read_marks,
-    read_tree,
 )
-from claudius.memory.documents import SOUL_STATE, USERS, short_id
+from claudius.memory.documents import OUR_PATHS, SOUL_STATE, USERS, short_id
 
 LIMIT_S = 30.0
 LOG_AT_MOST = 2000
@@ -148,13 +146,13 @@ class Repository:
         except GitFailed:
             return True
 
-    def known(self, most: int = LOG_AT_MOST) -> dict[str, ArchivedRevision]:
+    def known(self) -> dict[str, ArchivedRevision]:
         """Return the newest revisions that the history already holds, by token."""
         if self.head() is None:
             return {}
         form = f"--format=%x00%H %(trailers:key={TRAILER},valueonly,separator=%x20)"
         changed = ("--name-status", "--no-renames")  # a filter of states would leave out commits without a change
-        return read_log(self._git("log", f"--max-count={most}", form, *changed, "HEAD", "--"))
+        return read_log(self._git("log", f"--max-count={LOG_AT_MOST}", form, *changed, "HEAD", "--"))
 
     def line(self, commit: str | None, also: Mapping[str, str] = MappingProxyType({})) -> list[HistoryCommit]:
         """Return a commit and all before it, newest first; none before the first commit."""
@@ -163,12 +161,6 @@ class Repository:
         form = f"--format=%H %(trailers:key={TRAILER},valueonly,separator=%x20)"
         lines = self.run(("log", form, commit, "--"), also=also).decode("utf-8", "replace").splitlines()
         return [HistoryCommit(*one.split(" ", 1)) for one in lines]
-
-    def tree(self, commit: str | None) -> dict[str, str]:
-        """Return the regular files at a commit: path to blob."""
-        listed = self._git("ls-tree", "-r", "-z", commit, "--") if commit else ""
-        facts = (one.partition("\t") for one in filter(None, listed.split("\0")))
-        return {path: head.split()[2] for head, _, path in facts if head.startswith("100")}
 
     def begin_empty(self) -> None:
         """Make a first commit without any file, for a history of which nothing is kept."""
@@ -201,32 +193,18 @@ class Repository:
         except GitFailed as error:
             raise GitBusy(str(error)) from error
 
-    def refresh_index(self, blobs: Mapping[str, str | None]) -> None:
-        """Update the index with what was committed at these paths, so that our files do not look staged or reverted."""
-        if not blobs:
+    def align_index(self) -> None:
+        """Give the index what is checked out of our own files, so that they do not look staged or reverted."""
+        if self.head() is None:
             return
         try:
-            self._git("update-index", "--index-info", given=index_info(blobs))
+            self._git("reset", "--quiet", "--", *OUR_PATHS)
         except (GitBusy, GitSlow):
             raise
         except GitFailed:
             log.warning("the index of the archive could not be read: it is rebuilt from what is checked out")
             (self.git_dir / "index").unlink(missing_ok=True)
             self._git("read-tree", "HEAD")
-
-    def align_index(self) -> None:
-        """Align the index's entries for our own files with what is checked out, after a crash that left them behind."""
-        if self.head() is None:
-            return
-        checked_out = read_tree(self._git("ls-tree", "-r", "-z", "HEAD", "--", USERS, SOUL_STATE))
-        try:
-            listed = read_tree(self._git("ls-files", "-s", "-z", "--", USERS, SOUL_STATE))
-        except (GitBusy, GitSlow):
-            raise
-        except GitFailed:
-            listed = {}
-        stale = {path: checked_out.get(path) for path in listed.keys() | checked_out.keys()}
-        self.refresh_index({path: blob for path, blob in stale.items() if listed.get(path) != blob})
 
     def tidy(self) -> None:
         """Pack loose objects if there are many."""

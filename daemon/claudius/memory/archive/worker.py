@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
@@ -27,12 +27,11 @@ from claudius.memory.archive.changes import (
     RoundStart,
     as_written,
     batch_of,
-    blob_id,
     token,
     write_files,
 )
 from claudius.memory.archive.remote import Remote, RemoteFailed
-from claudius.memory.archive.repository import LOG_AT_MOST, Broken, GitBusy, GitFailed, GitSlow, Repository
+from claudius.memory.archive.repository import Broken, GitBusy, GitFailed, GitSlow, Repository
 from claudius.memory.documents import (
     SOUL_STATE,
     USERS,
@@ -103,7 +102,10 @@ class Archive:
         self._bell = asyncio.Event()
         self._remote, self._holds = remote, holds
         self._is_prepared = self._is_known = self._is_aligned = False
-        self._aligning = Aligning(store, self._repository, self._in_thread, self._by_hand)
+        self._is_begun = not store.is_shared
+        """Whether this home's history is known to be that of the store: another process may have archived since."""
+        self._last: tuple[int, str] | None = None
+        """The last change that this process has committed, and its commit."""
         self._next_look_s = 0.0
         self._untidy = 0
         self._is_anew = self._is_halted = False
@@ -178,7 +180,7 @@ class Archive:
 
     def _has_nothing(self) -> bool:
         """Return whether there is nothing to archive yet: git is begun with the first portrait or state."""
-        if self._is_prepared or self._remote or self._aligning.is_wanted or any(self._root.glob("*")):
+        if self._is_prepared or self._remote or self._store.is_shared or any(self._root.glob("*")):
             return False
         return not (self._store.documents.archive_files() or self._store.documents.unarchived(1))
 
@@ -192,7 +194,7 @@ class Archive:
         async with self._one_at_a_time:
             self._is_halted = True
             try:
-                if self._aligning.is_wanted:
+                if self._store.is_shared:
                     self.begin()
                 if self._repository.is_possible():
                     with suppress(GitFailed):
@@ -272,10 +274,7 @@ class Archive:
             await self._prepare()
         if self._is_anew:
             return await self._commit_all()
-        if self._aligning.is_wanted:
-            pending = {token(one) for one in self._store.documents.unarchived(self._batch)}
-            if await self._aligning.look(pending):
-                self._is_known = False
+        await self._take_over()
         done = await self._commit_all()
         if self._remote and not self._remote.waits_s and self._may_record():
             await self._mirror(self._remote)
@@ -317,7 +316,7 @@ class Archive:
             log.warning("the archive could not be read (%s): it is kept as %s and rebuilt", plain_message(error), kept)
             await self._in_thread(lambda: self._repository.prepare(self._began_s))
         written = any(file.sha256 for file in self._store.documents.archive_files())
-        is_new = not self._aligning.is_wanted and await self._in_thread(self._repository.head) is None
+        is_new = not self._store.is_shared and await self._in_thread(self._repository.head) is None
         if is_new or self._is_anew:
             history = self._store.documents.history()  # what goes from now on may be in what is written
             await self._in_thread(lambda: self._repository.begin_history(history))
@@ -327,10 +326,53 @@ class Archive:
             await self._store.documents.archive_anew()
         if await self._in_thread(self._repository.is_detached):
             log.warning("no branch is checked out in %s: versions are committed onto what is", self._root)
-        self._aligning.begin()
+        self._is_begun, self._last = not self._store.is_shared, None
         if self._remote:
             self._remote.begin()
         self._is_prepared = True
+
+    async def _take_over(self) -> None:
+        """Where several homes share the store, make sure that this one's history is the one that goes on.
+
+        It is if it holds the last change that any of them committed; else it is built anew.
+        """
+        if self._last and self._store.documents.commit_of(self._last[0]) != self._last[1]:
+            self._is_begun = not self._store.is_shared  # erased and built anew by another process
+        if self._is_begun:
+            return
+        mine = await self._in_thread(lambda: self._repository.line(self._repository.head()))
+        last = self._store.documents.last_commit()
+        commits = [one.commit for one in mine]
+        since = mine[: commits.index(last)] if last in commits else mine
+        pending = {token(one) for one in self._store.documents.unarchived(self._batch)}
+        if (last and last not in commits) or any(one.token not in ("", *pending) for one in since):
+            log.warning("the history in %s is not that of what is kept: it is built anew", self._root)
+            await self._clear()
+            await self._in_thread(self._repository.drop)
+            await self._store.documents.archive_anew()
+            await self._in_thread(lambda: self._repository.prepare(0.0))
+        self._is_begun, self._last, self._is_known = True, None, False
+
+    async def _clear(self) -> None:
+        """Remove the files of documents, whatever their person was called, and take over what people wrote there.
+
+        Raises: GitBusy if one is just being written.
+        """
+        known = [*self._store.documents.known(), *(one.document for one in self._store.documents.archive_files())]
+        by_name = {(short_id(one.person), short_id(one.audience)): one for one in known}
+        for path in [self._root / SOUL_STATE, *(self._root / USERS).glob("*/*.md")]:
+            name = path.relative_to(self._root).as_posix()
+            found = await self._in_thread(partial(files.read, self._root, name, time.time()))
+            text = text_of(found) if found else None
+            if found is None or text is None or not is_ours(name):
+                continue
+            ids = path.parent.name.rpartition("-")[2], path.stem.rpartition("-")[2]
+            document = Document() if name == SOUL_STATE else by_name.get(ids)
+            if document and not self._store.documents.has_written(document, text, ever=True):
+                if found.age_s < HALF_WRITTEN_S:
+                    raise GitBusy(f"{name} is just being written")
+                await self._by_hand(document, text)
+            await self._in_thread(partial(files.remove, self._root, name))
 
     async def _look(self) -> RoundStart:
         """Compare files with what we wrote last, and take over edits by hand.
@@ -405,8 +447,7 @@ class Archive:
 
         If git already holds some of them, left unrecorded by a crash, only those are recorded.
         """
-        most = self._aligning.known_at_most
-        known = {} if self._is_known else await self._in_thread(lambda: self._repository.known(most))
+        known = {} if self._is_known else await self._in_thread(self._repository.known)
         self._is_known = False
         batch, made = await self._in_thread(lambda: self._write_and_commit(pending, ground, known))
         changed = [file for document, file in batch.kept.items() if ground.kept.get(document) != file]
@@ -415,7 +456,7 @@ class Archive:
             raise GitBusy("another process archives now")
         await self._store.documents.archived(made, changed, gone)
         if made:
-            self._aligning.last = max(made.items())
+            self._last = max(made.items())
         self._is_known = known.keys().isdisjoint(map(token, pending)) or len(ground.pending) < self._batch
         self._untidy += len(made)
         if self._untidy >= TIDY_AFTER:
@@ -439,9 +480,8 @@ class Archive:
         write_files(self._root, batch, ground)
         if not held:
             self._repository.publish(made[batch.changes[-1].revision], parent)
-        blobs = {path: None if content is None else blob_id(content) for path, content in batch.final.items()}
         try:
-            self._repository.refresh_index(blobs)
+            self._repository.align_index()
         except GitFailed as error:
             log.info("the index is brought up to date with the next round: %s", error)
             self._is_aligned = False
@@ -488,115 +528,3 @@ def text_of(found: files.FoundFile) -> str | None:
         return found.content.decode()
     except UnicodeDecodeError:
         return None
-
-
-class Aligning:
-    """Brings one home's history, and the record of its files, to what the database holds.
-
-    In a store that several processes share, another home may have had the role before. This home's history counts if
-    it holds nothing that the database does not know; then what it lacks is committed to it. Else it is built anew.
-    """
-
-    def __init__(
-        self,
-        store: Store,
-        repository: Repository,
-        in_thread: Callable[[Callable[[], Any]], Awaitable[Any]],
-        by_hand: Callable[[Document, str], Awaitable[None]],
-    ) -> None:
-        """Take over what people wrote by `by_hand`."""
-        self._store, self._repository = store.documents, repository
-        self._in_thread, self._by_hand, self._root = in_thread, by_hand, repository.root
-        self.is_wanted, self._is_begun = store.is_shared, False
-        """Whether another process may have archived since, in a home of its own."""
-        self._documents: dict[tuple[str, str], Document] = {}
-        self.last: tuple[int, str] | None = None
-        """The last change that this process has committed, and its commit."""
-        self.known_at_most = LOG_AT_MOST
-        """How many of the newest commits may be changes that are recorded anew."""
-
-    def begin(self) -> None:
-        """Look again: others may have committed."""
-        self._is_begun, self.last = False, None
-
-    async def look(self, pending: Container[str]) -> bool:
-        """Continue from where the archive was left, if this process just begins or another has built it anew.
-
-        `pending`: the tokens of the changes that are committed next. Returns whether what git holds is recorded anew.
-        Raises: GitBusy if a file is just being written; GitFailed, OSError, StoreError.
-        """
-        last = self.last
-        if last and self._store.commit_of(last[0]) != last[1]:
-            self._is_begun = False  # erased and built anew by another process
-        if self._is_begun:
-            return False
-        head = await self._in_thread(self._repository.head)
-        mine = await self._in_thread(lambda: self._repository.line(head))
-        recorded = await self._store.archived_commits()
-        if mine and all(not one.token or one.commit in recorded or one.token in pending for one in mine):
-            held = {one.commit for one in mine}
-            missing = [change for commit, change in recorded.items() if commit not in held]
-            if missing:
-                await self._store.unarchive(min(missing))
-                self.known_at_most = LOG_AT_MOST + sum(change >= min(missing) for change in recorded.values())
-            await self._know_files(head)
-        elif mine or recorded:
-            log.warning("the history in %s is not that of what is kept: it is built anew", self._root)
-            await self._build_anew()
-        self._is_begun, self.last = True, None
-        return True
-
-    async def _build_anew(self) -> None:
-        self._know()
-        await self._in_thread(self._clear)
-        await self._in_thread(self._repository.drop)
-        await self._store.archive_anew()
-        await self._in_thread(lambda: self._repository.prepare(0.0))
-
-    async def _know_files(self, head: str | None) -> None:
-        """Record which file of this home holds which document.
-
-        A text that is no version ever is an edit by hand, unless it is the one that was written last: it may have been
-        deleted since.
-        """
-        self._know()
-        now_s, kept = time.time(), dict[Document, KeptFile]()
-        before = {file.document: file.sha256 for file in self._store.archive_files()}
-        there = await self._in_thread(lambda: self._repository.tree(head))
-        paths = sorted(self._ours(), key=there.__contains__)  # of two files of a document, the one in git counts
-        for path in paths:
-            document, found = self._at(path), await self._in_thread(partial(files.read, self._root, path, now_s))
-            text = text_of(found) if found else None
-            if found is None or document is None or text is None:
-                continue
-            if found.sha256 != before.get(document) and not self._store.has_written(document, text, ever=True):
-                if found.age_s < HALF_WRITTEN_S:
-                    raise GitBusy(f"{path} is just being written")
-                await self._by_hand(document, text)
-            kept[document] = KeptFile(document=document, path=path, sha256=found.sha256)
-        await self._store.archived({}, tuple(kept.values()), [one for one in before if one not in kept])
-        lying = {file.path for file in kept.values()}
-        for path in paths:
-            if path not in lying and path not in there and self._at(path) in (None, *kept):
-                await self._in_thread(partial(files.remove, self._root, path))
-
-    def _clear(self) -> None:
-        for path in self._ours():
-            if self._at(path) is None:
-                files.remove(self._root, path)
-
-    def _know(self) -> None:
-        known = [*self._store.known(), *(one.document for one in self._store.archive_files())]
-        self._documents = {(short_id(one.person), short_id(one.audience)): one for one in known}
-
-    def _at(self, path: str) -> Document | None:
-        """Return the document whose file this is, under whatever name of its person; None if there is none."""
-        if path == SOUL_STATE:
-            return Document()
-        _, folder, name = path.split("/")
-        return self._documents.get((folder.rpartition("-")[2], name.removesuffix(".md").rpartition("-")[2]))
-
-    def _ours(self) -> Iterator[str]:
-        found = [self._root / SOUL_STATE, *(self._root / USERS).glob("*/*.md")]
-        paths = (path.relative_to(self._root).as_posix() for path in found)
-        return iter([path for path in paths if is_ours(path)])
