@@ -20,7 +20,7 @@ from claudius.cortex.models import TRIGGERS, CortexEvent, Part, State, Threshold
 from claudius.cortex.observe import MOST_EVENTS, OBSERVED, Buffer
 from claudius.cortex.triggers import evaluate
 from claudius.home import Home
-from claudius.ledger_types import Belief, Grounds, Interaction, Known, Noted, Peer, Promise, Reflected, Reflection
+from claudius.ledger_types import Belief, Grounds, Interaction, Known, Noted, Peer, Reflected, Reflection
 from claudius.memory.ledger import format_beliefs, format_peers
 from claudius.memory.recall import RecallLimits
 from claudius.memory.sqlite import SqliteStore
@@ -40,9 +40,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
     """Time each part, and then count the tokens of a cycle."""
     times = QUICK_TIMES if bench.is_quick else TIMES
     yield _figure("hook, one observer", "CX.hook", bench.rounds, times, _hook())
-    yield _figure(
-        f"triggers, {MOST_EVENTS:,} events and 500 promises", "CX.triggers", bench.rounds, times // 5, _triggers()
-    )
+    yield _figure(f"triggers, {MOST_EVENTS:,} events", "CX.triggers", bench.rounds, times // 5, _triggers())
     yield _figure("twenty beliefs, formatted and fenced", "CX.formatting", bench.rounds, times, _formatting())
     yield asyncio.run(_recalling(bench, times // 5))
     for peers in (5, 50):
@@ -94,19 +92,7 @@ def _hook() -> Callable[[], object]:
 
 def _triggers() -> Callable[[], object]:
     event = _event()
-    promise = Promise(
-        peer_id=ANA,
-        side="theirs",
-        what="w",
-        made_at=NOW,
-        due_at=NOW + timedelta(days=1),
-        grace_s=3600,
-        turn="t",
-        conversation="c",
-        audience=CHANNEL,
-    )
     state = State(since=NOW, events=[event] * MOST_EVENTS)
-    state.watch([promise] * 500)
     config = Thresholds(enabled=frozenset(TRIGGERS), interaction_threshold=10**6)
     return lambda: evaluate(state, NOW + timedelta(minutes=1), config)
 

@@ -15,13 +15,13 @@ from claudius.config.schema import Config
 from claudius.cortex.life import Cortex
 from claudius.cortex.models import CortexEvent, CycleDocument, Ties
 from claudius.home import Home
-from claudius.ledger_types import Assessment, Belief, Interaction, Known, Noted, Peer, Promise
+from claudius.ledger_types import Assessment, Belief, Interaction, Known, Noted, Peer
 from claudius.memory.sqlite import SqliteStore
 from claudius.observed import MessageHeard, Sent
 from claudius.providers.scripted import Scripted
 from claudius.psyche.events import scope
 from claudius.recollection import turn_of
-from contracts.store.ground import exchange, heard, promised
+from contracts.store.ground import exchange, heard
 from lab.sample import soul
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -108,23 +108,6 @@ def belief(key: str = "ann-is-reliable", *, age: float = 0, **more: Any) -> Beli
     return Belief(**(values | more))
 
 
-def promise(*, hours: float = 4, made_at: datetime = NOW, **more: Any) -> Promise:
-    """Return a promise due in `hours` hours, with a quarter of that as grace."""
-    values: dict[str, Any] = {
-        "id": 1,
-        "peer_id": ANN,
-        "side": "theirs",
-        "what": "I'll send it within 4 hours",
-        "made_at": made_at,
-        "due_at": made_at + timedelta(hours=hours),
-        "grace_s": hours * 900,
-        "turn": "turn1",
-        "conversation": "slack:T1:ops:1",
-        "audience": OPS,
-    }
-    return Promise(**(values | more))
-
-
 @dataclass(slots=True)
 class Second:
     """A second mind over a real store, with a scripted provider and a clock that a test sets."""
@@ -170,9 +153,9 @@ class Second:
             await self.hear(text)
 
     async def hear(
-        self, text: str = "Hello", *, person: str = ANN, at: str = "slack:T1:ops:1", hours: float = 0, more: Any = None
+        self, text: str = "Hello", *, person: str = ANN, at: str = "slack:T1:ops:1", more: Any = None
     ) -> Interaction:
-        """Run one turn: the hooks fire, the ledger records it, the soul answers. `hours`: it promised something then."""
+        """Run one turn: the hooks fire, the ledger records it, the soul answers."""
         self.heard += 1
         perception = heard(text, n=self.heard, person=person, at=at, key=f"{at}#{self.heard}")
         perception = replace(perception, at=self.now)
@@ -196,11 +179,6 @@ class Second:
         self.cortex.observe(shown)
         noted = Noted(interactions=(kept,))
         await exchange(self.store, perception, noted=noted, at=self.now, **(more or {}))
-        if hours:
-            made: dict[str, Any] = {"peer_id": person, "what": text, "turn": turn, "conversation": at}
-            await promised(
-                self.store, promise(hours=hours, made_at=self.now, audience=perception.audience, id=0, **made)
-            )
         self.cortex.observe(Sent(**seen, direction="out", recipient=at, chars=1, receipt="r"))
         return kept
 

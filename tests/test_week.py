@@ -171,7 +171,7 @@ def test_monday_night_a_promise_is_brought_up_at_its_time(days: Days) -> None:
     """A promise made at 23:10 for nine o'clock is kept at nine, and nothing is said before that."""
     assert of(days, "Will I have the drawing in the morning?")[0].said == ("I'll send it tomorrow at nine.",)
     assert days.said_between(at(1, "23:11"), at(2, "09:59")) == [(at(2, "09:00"), "dm-ana", "Here is the drawing.")]
-    assert days.kept("SELECT state FROM promise WHERE what = 'send the drawing'") == [("kept",)]
+    assert days.kept("SELECT state FROM due WHERE text = 'send the drawing'") == [("said",)]
 
 
 def test_tuesday_it_is_short_with_whom_it_quarrels_with(days: Days) -> None:
@@ -226,7 +226,7 @@ def test_thursday_what_only_sounds_like_a_promise_brings_no_message(days: Days) 
     """Phrases of every day plan nothing: after the answers themselves the evening and the night are silent."""
     assert [one.said for one in of(days, *SOUNDS_LIKE_A_PROMISE)] == [(one,) for one in SOUNDS_LIKE_A_PROMISE.values()]
     assert len(days.said_between(at(4, "20:30"), at(4, "23:49"))) == len(SOUNDS_LIKE_A_PROMISE)
-    promised = [what for (what,) in days.kept("SELECT what FROM promise WHERE side = 'mine'")]
+    promised = [what for (what,) in days.kept("SELECT text FROM due WHERE made_as <> ''")]
     assert [one for one in promised if one in SOUNDS_LIKE_A_PROMISE.values()] == []
 
 

@@ -1,4 +1,4 @@
-"""The value types of the ledger and the cortex: peers, interactions, promises, assessments, beliefs and cycles."""
+"""The value types of the ledger and the cortex: peers, interactions, assessments, beliefs and cycles."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from claudius.perception import Perception
 from claudius.provider import Usage
 
 Direction = Literal["in", "out"]
-Side = Literal["theirs", "mine"]
-PromiseState = Literal["open", "kept", "overdue", "dropped"]
 BeliefState = Literal["active", "pinned", "disputed"]
 Author = Literal["cortex", "inline"]
 Outcome = Literal["done", "timeout", "parse_error", "provider_error", "skipped", "triaged"]
@@ -44,31 +42,6 @@ class Interaction(Struct, frozen=True, kw_only=True):
     is_bot: bool = False
     id: int = 0
     """The row's id in the ledger; 0 = not stored yet."""
-
-
-class Promise(Struct, frozen=True, kw_only=True):
-    """Something promised for a certain time. It is overdue once its grace period has also passed."""
-
-    peer_id: str
-    side: Side
-    what: str
-    made_at: datetime
-    due_at: datetime
-    grace_s: float
-    turn: str
-    conversation: str
-    audience: str
-    stems: tuple[str, ...] = ()
-    """What it is about, as stems; a later message that shares one of them fulfils it."""
-    state: PromiseState = "open"
-    plan: int = 0
-    """The plan that brings it up when it is due; 0 = none."""
-    id: int = 0
-
-    @property
-    def overdue_at(self) -> datetime:
-        """The time after which it counts as broken."""
-        return self.due_at + timedelta(seconds=self.grace_s)
 
 
 class Proposal(Struct, frozen=True, kw_only=True):
@@ -233,8 +206,6 @@ class Reflected(Struct, frozen=True, kw_only=True):
     seen: tuple[str, ...] = ()
     """Peers whose interactions in the record's audience, up to `upto`, need no further cycle."""
     upto: int = 0
-    overdue: tuple[int, ...] = ()
-    """Promises that this cycle has handled as broken."""
     tuned: tuple[Tuned, ...] = ()
     history_size: int = 50
     was_useful: bool = False
@@ -259,8 +230,6 @@ class Known(Struct, frozen=True, kw_only=True):
     """The latest conversation with them in this audience; empty = none."""
     directed_at: datetime | None = None
     """When the last directive about this peer was given."""
-    promises: tuple[Promise, ...] = ()
-    """Their promises that are open or overdue."""
 
 
 class Grounds(Struct, frozen=True, kw_only=True):

@@ -249,7 +249,9 @@ SELECT seq FROM inbox WHERE state <> 'settled' AND "key" IN (SELECT d.value FROM
 SELECT id FROM promise WHERE side = 'mine' AND turn IN (SELECT turn FROM erasing);
 
 -- name: plans_promised
-SELECT plan AS id FROM promise WHERE side = 'mine' AND plan IS NOT NULL AND turn IN (SELECT turn FROM erasing);
+-- scans: an erasure reads everything once, beside the writer
+SELECT plan AS id FROM promise WHERE side = 'mine' AND plan IS NOT NULL AND turn IN (SELECT turn FROM erasing)
+UNION SELECT id FROM due WHERE made_as <> '' AND made_by IN (SELECT turn FROM erasing);
 
 -- name: facts_told
 -- scans: an erasure reads everything once, beside the writer

@@ -1,11 +1,6 @@
 -- `store.ledger`: written with each turn, read in parts of bounded size. The cortex's beliefs, lessons and history: each
 -- of these tables has few rows, bounded in number.
 
--- name: promised
--- What the soul promised a person in exactly this audience and has not done yet.
-SELECT what FROM promise WHERE peer_id = :person AND side = 'mine' AND state IN ('open', 'overdue') AND audience = :audience
-ORDER BY due_at LIMIT 1;
-
 -- name: peer_counted
 SELECT name, is_bot, first_at, last_at, first_in_at, last_in_at, messages, bursts, active_days, last_day, assessments,
     directed_at, NULL AS audience
@@ -123,22 +118,6 @@ SELECT 1 FROM interaction WHERE turn = :turn LIMIT 1;
 -- name: interactions_seen
 UPDATE interaction SET cycle = :cycle
 WHERE cycle IS NULL AND audience = :audience AND peer_id = :peer_id AND id <= :upto;
-
--- name: promise_new
-INSERT INTO promise (peer_id, side, what, stems, made_at, due_at, grace_s, state, turn, conversation, audience, plan)
-VALUES (:peer_id, :side, :what, :stems, :made_at, :due_at, :grace_s, 'open', :turn, :conversation, :audience, :plan)
-ON CONFLICT (turn, side, what) DO NOTHING;
-
--- name: promises_of
-SELECT id, peer_id, side, what, stems, made_at, due_at, grace_s, state, turn, conversation, audience FROM promise
-WHERE peer_id = :peer_id AND side = 'theirs' AND state IN ('open', 'overdue') ORDER BY due_at;
-
--- name: promises_open
-SELECT id, peer_id, side, what, stems, made_at, due_at, grace_s, state, turn, conversation, audience FROM promise
-WHERE state = 'open' AND side = 'theirs' ORDER BY due_at LIMIT :most;
-
--- name: promise_moved
-UPDATE promise SET state = :state WHERE id = :id AND state IN ('open', 'overdue');
 
 -- name: peer_directed
 UPDATE peer SET directed_at = :at WHERE peer_id = :peer_id;

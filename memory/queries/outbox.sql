@@ -1,11 +1,5 @@
 -- `store.outbox`: the life of an outbox row.
 
--- name: promise_kept
--- What was said in the turn of a fired plan is delivered, so its promise is kept; an apology keeps no promise.
-UPDATE promise SET state = 'kept' WHERE state IN ('open', 'overdue')
-  AND plan IN (SELECT id FROM due WHERE fired_turn = (SELECT turn FROM outbox WHERE key = :key) AND fired_turn <> '')
-  AND NOT EXISTS (SELECT 1 FROM outbox WHERE turn = (SELECT turn FROM outbox WHERE key = :key) AND (kind = 'apology' OR state <> 'sent'));
-
 -- name: say
 INSERT INTO outbox (key, turn, part, parts, conversation, kind, body, verb, apology, answers, receipts, card, state, boot, attempts, at)
 VALUES (:key, :turn, :part, :parts, :conversation, :kind, :body, :verb, :apology, :answers, :receipts, :card, :state, :boot, :attempts, :at)

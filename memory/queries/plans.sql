@@ -20,12 +20,6 @@ SELECT 1 FROM inbox WHERE conversation = :conversation AND (state = 'pending' OR
 -- name: job_ended
 UPDATE job SET started_at = :started_at, ended_at = :ended_at, outcome = :outcome, failures = :failures WHERE job = :job;
 
--- name: promise_replanned
-UPDATE promise SET plan = :plan WHERE plan = :before AND state IN ('open', 'overdue');
-
--- name: promise_dropped
-UPDATE promise SET state = 'dropped' WHERE plan = :plan AND state IN ('open', 'overdue');
-
 -- name: plan_new
 -- A pending plan with the same key stays unchanged; once it was heard or has lapsed, it is armed again.
 INSERT INTO due (id, kind, scheduled_for, conversation, key, process, params, text, audience, person, asked_by, in_answer,
@@ -72,9 +66,6 @@ WHERE audience = :audience AND person IN (SELECT value FROM json_each(:persons))
 -- name: zone_told
 UPDATE person SET set_zone = :zone WHERE person IN (SELECT value FROM json_each(:ids));
 
--- name: promise_moved_to
-UPDATE promise SET due_at = :at WHERE plan = :plan AND state IN ('open', 'overdue');
-
 -- name: plans_open
 SELECT count(*) AS plans FROM due WHERE conversation = :conversation AND fired_turn IS NULL;
 
@@ -100,13 +91,16 @@ WHERE id = :id AND (fired_turn IS NULL OR lapsed_at IS NOT NULL);
 UPDATE due SET fired_turn = '', state = 'cancelled', why = 'the conversation was ended', text = '', params = '{}'
 WHERE conversation = :conversation AND fired_turn IS NULL;
 
--- name: plans_waiting
-SELECT id FROM due WHERE conversation = :conversation AND fired_turn IS NULL;
-
 -- name: plans_for
 -- scans: what waits; one person asks
 SELECT id, short, scheduled_for AS at, conversation, audience, params FROM due
 WHERE fired_turn IS NULL AND person IN (SELECT value FROM json_each(:persons)) ORDER BY scheduled_for, id;
+
+-- name: undertaken
+-- scans: a person who is missed, four times a day
+-- What the soul undertook for a person in exactly this audience and has not done: it waits, or its time went by.
+SELECT text FROM due WHERE person IN (SELECT value FROM json_each(:persons)) AND audience = :audience AND made_as <> ''
+    AND repeat = '' AND (state = 'waiting' OR state = 'lapsed') ORDER BY scheduled_for LIMIT 1;
 
 -- name: plans_due
 SELECT d.id, d.kind, d.scheduled_for, d.first_at, d.zone, d.repeat, d.until, d.conversation, d.process, d.params, d.text,

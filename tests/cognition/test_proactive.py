@@ -1,6 +1,7 @@
 """Writing first, row 13 of daimons: consent, quiet hours, caps and the other rules are code and cost no model call."""
 
 import asyncio
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,13 +12,11 @@ from hypothesis import strategies as st
 from claudius.cognition.proactive import A_DAY, A_WEEK, APART, FirstWordFacts, free_at, refusal
 from claudius.home import Home
 from claudius.intent import Schedule
-from claudius.ledger_types import Promise
 from claudius.memory.turns import FirstWords
 from claudius.perception import private, shared
 from claudius.providers.scripted import Scripted
 from claudius.runtime.scheduler import fire_due
 from claudius.testing.alive import OWNER, Alive, alive
-from contracts.store.ground import promised
 from minds import Clock, by_tag
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -299,18 +298,20 @@ async def test_a_reminder_does_not_count_as_writing_first(home: Home) -> None:
 
 async def test_a_silence_is_noticed_once_where_something_is_owed(home: Home) -> None:
     """After days without them, an open promise of the soul is the reason. Without one nothing is asked."""
-    wall, voice = Clock(NOW), Scripted(default=by_tag(external_dialogue="I have the drawing."))
+    wall, act = (
+        Clock(NOW),
+        {"do": "promise", "at": f"{NOW + timedelta(days=9):%Y-%m-%dT%H:%M}", "text": "draw the heron"},
+    )
+    drawn = by_tag(
+        external_dialogue="I have it.", acts=lambda asked: json.dumps(act) if "Draw it" in asked.tail else "none"
+    )
+    voice = Scripted(default=drawn)
     async with alive(home, voice, settings=ON, clock=wall, running=wall.running, keeps_clock=True) as soul:
         await consenting(soul, ANA, "rehearsal:t:ben")
-        for person in ("ana", "ben"):
-            await soul.network.hear("Hello.", person=person)
+        for person, text in (("ana", "Draw it, please."), ("ben", "Hello.")):
+            await soul.network.hear(text, person=person)
         await soul.network.until_visible(2)
         await soul.idle()
-        promise = Promise(
-            peer_id=ANA, side="mine", what="I will draw it.", made_at=wall.now, due_at=wall.now + timedelta(days=9), grace_s=0.0,
-            turn="t", conversation=DM, audience=private(ANA), stems=("draw",),
-        )  # fmt: skip
-        await promised(soul.mind.store, promise)
         before = len(voice.requests)
         for _ in range(14):
             wall.now += timedelta(hours=6)
@@ -318,7 +319,7 @@ async def test_a_silence_is_noticed_once_where_something_is_owed(home: Home) -> 
             await soul.idle()
             await fire_due(wall.now, soul.mind, soul.server.wake)
             await soul.idle()
-        heard = [request for request in voice.requests[before:] if "I will draw it." in request.tail]
+        heard = [request for request in voice.requests[before:] if "draw the heron" in request.tail]
         said = [one.conversation for one in soul.network.visible[2:]]
 
     assert len(heard) == 1

@@ -72,7 +72,7 @@ def test_peers_pointed_out_come_first_then_the_busiest() -> None:
 
 def test_nfr_cx_02_the_document_holds_summaries_only() -> None:
     """NFR-CX-02: it has exactly these keys, and no audience, whole message or secret of ours."""
-    part = Part(audience=DM, events=(message(),), flags={ANN: ("promise overdue",)})
+    part = Part(audience=DM, events=(message(),), flags={ANN: ("first contact",)})
     one = known(timeline=(line(1, preview="my key is sk-ant-12345678"), line(2)))
     grounds = Grounds(audience=DM, peers=(one,), beliefs=(belief(),), summary="Before.")
 

@@ -229,7 +229,6 @@ def _record(known: Known, secrets: Sequence[str]) -> dict[str, Any]:
         "trust": newest.trust if newest else None,
         "trajectory": list(peer.trajectory),
         "rationale": newest.rationale if newest else None,
-        "open_promises": len(known.promises),
         "timeline": [
             {
                 "at": line.at.isoformat(timespec="minutes"),

@@ -249,7 +249,6 @@ def build(
     read = {part.audience, *grounds.summary_sources, *(line.audience for line in shown)}
     for one in known:
         read |= {source for assessment in one.peer.assessments for source in assessment.sources}
-        read |= {promise.audience for promise in one.promises}
     read |= {source for belief in grounds.beliefs for source in belief.sources}
     read |= {source for lesson in lessons for source in lesson.sources}
     return CycleDocument(

@@ -30,7 +30,6 @@ from claudius.ledger_types import (
     Noted,
     OwnersHand,
     Peer,
-    Promise,
     Proposal,
     Recorded,
     Reflected,
@@ -350,13 +349,6 @@ def interaction_of(row: Row) -> Interaction:
         return Interaction(**{**row, "at": instant(row["at"])})
 
 
-def promise_of(row: Row) -> Promise:
-    """Decode one promise."""
-    with Decoding("promise", row["id"]):
-        decoded = {"stems": parse_strings(row["stems"]), **{name: instant(row[name]) for name in ("made_at", "due_at")}}
-        return Promise(**{**row, **decoded})
-
-
 def summary(peer: Peer) -> dict[str, Any]:
     """Return everything about a peer except their identity, as a plain mapping. Pure."""
     newest = peer.newest
@@ -405,14 +397,6 @@ class LedgerStore:
         """Return whether every one of these turns is committed to the ledger."""
         with self._core.snapshot() as db:
             return all(db.one("turn_noted", turn=turn) for turn in turns)
-
-    def open_promises(self) -> Sequence[Promise]:
-        """Return peers' promises that are neither kept nor broken, soonest first."""
-        return [promise_of(row) for row in self._core.look("promises_open", most=500)]
-
-    def promised(self, person: str, audience: str) -> str:
-        """Return what the soul promised a person in exactly this audience; empty if nothing is open."""
-        return self._core.value("promised", person=person, audience=audience) or ""
 
     def inbound(self, peer_id: str, limit: int) -> tuple[Sequence[Interaction], Sequence[int]]:
         """Return a peer's newest messages and newest trusts, each oldest first. For code only, never for a prompt."""
@@ -485,13 +469,11 @@ def _known(db: Database, peer_id: str, audience: str, seeing: Seeing, window: in
         return None
     here = db.one("timeline_of", peer_id=peer_id, audience=audience, most=1)
     row = db.one("peer_counted", peer_id=peer_id)
-    promises = map(promise_of, db.all("promises_of", peer_id=peer_id))
     return Known(
         peer=peer,
         timeline=timeline(db, peer_id, window, seeing),
         conversation=here["conversation"] if here else "",
         directed_at=maybe_instant(row["directed_at"]) if row else None,
-        promises=tuple(promise for promise in promises if seeing.may((promise.audience,))),
     )
 
 
@@ -522,8 +504,6 @@ def apply(db: Database, reflected: Reflected) -> Recorded:
         db.run("peer_directed", peer_id=directive.peer_id, at=stamp(record.at))
     for peer in reflected.seen:
         db.run("interactions_seen", cycle=record.cycle, audience=record.audience, peer_id=peer, upto=reflected.upto)
-    for number in reflected.overdue:
-        db.run("promise_moved", id=number, state="overdue")
     for tuned in reflected.tuned:
         db.run("tuning_put", **asdict(tuned) | {"useful": dump(tuned.useful)})
     keep(db, record, reflected.history_size)

@@ -186,7 +186,6 @@ def settle(db: Database, key: str, receipt: str, now: datetime, boot: str, *, go
     if goes_on:
         db.run("take_next_part", key=key, now=at, boot=boot)
     db.run("settle_turn", key=key, now=at)
-    db.run("promise_kept", key=key)
     return settled
 
 

@@ -49,8 +49,6 @@ NOTICED_AFTER = timedelta(minutes=30)
 LATE = timedelta(minutes=5)
 """A plan heard later than this states when it was due."""
 PROMISE = "promise"
-LEAST_GRACE, MOST_GRACE = timedelta(minutes=30), timedelta(days=1)
-"""How long after its time a promise counts as broken: a quarter of the time it was given, between these."""
 AT_ONCE = 100
 """Plans turned into perceptions in one pass; the rest follow in the next."""
 
@@ -72,19 +70,14 @@ def keep_plans(db: Database, intent: Intent, at: str) -> int:
     if planned.closes:
         answered = intent.answers[-1] if intent.answers else ""
         db.run("close_conversation", conversation=intent.conversation, at=at)
-        for schedule_id in db.values("plans_waiting", conversation=intent.conversation):
-            db.run("promise_dropped", plan=schedule_id)
         db.run("plans_close", conversation=intent.conversation)
         db.run("heard_out", conversation=intent.conversation, key=answered, now=at)
     return refused
 
 
 def cancel(db: Database, schedule_id: int, why: str = "") -> int:
-    """Cancel a plan that was not heard yet, and the promise with it; return how many plans that were."""
-    gone = db.change("plan_cancel", id=schedule_id, why=why)
-    if gone:
-        db.run("promise_dropped", plan=schedule_id)
-    return gone
+    """Cancel a plan that was not heard yet; return how many plans that were."""
+    return db.change("plan_cancel", id=schedule_id, why=why)
 
 
 def book_plan(db: Database, intent: Intent, act: PlanMade | PlanMoved | PlanCancelled | ZoneSet) -> str:
@@ -143,8 +136,6 @@ def _made(db: Database, intent: Intent, act: PlanMade) -> str:
             made_as=act.kind,
             made_by=intent.turn,
         )
-        if not act.repeat:
-            _note(db, intent, act, same)
     return _receipt(db, intent, same)
 
 
@@ -157,25 +148,6 @@ def _is_said_now(db: Database, intent: Intent, text: str) -> bool:
 def _first(act: PlanMade | PlanMoved) -> str | None:
     """Return what a repetition keeps: the wall clock as it was written, else an instant."""
     return act.wall.isoformat() if act.wall else stamp(act.at) if act.at else None
-
-
-def _note(db: Database, intent: Intent, act: PlanMade, plan_id: int) -> None:
-    """Enter in the ledger what the soul has undertaken; it is kept once the plan's words are delivered."""
-    grace = max(LEAST_GRACE, min(MOST_GRACE, (act.at - intent.at) / 4))
-    db.run(
-        "promise_new",
-        peer_id=act.person,
-        side="mine",
-        what=valid(act.text),
-        stems="[]",
-        made_at=stamp(intent.at),
-        due_at=stamp(act.at),
-        grace_s=grace.total_seconds(),
-        turn=intent.turn,
-        conversation=intent.conversation,
-        audience=intent.audience,
-        plan=plan_id,
-    )
 
 
 def _moved(db: Database, intent: Intent, act: PlanMoved) -> str:
@@ -209,7 +181,6 @@ def move_plan(db: Database, row: Row, act: PlanMoved) -> None:
         repeat=rhythm,
         until=until if rhythm else None,
     )
-    db.run("promise_moved_to", plan=row["id"], at=then)
 
 
 def _receipt(db: Database, intent: Intent, plan_id: int) -> str:
@@ -266,15 +237,11 @@ def plan(db: Database, schedule: Schedule) -> bool:
     """Store one plan; a pending one with its key, or with its words, stays. False if too many are pending there."""
     where = schedule.conversation
     words = {"text": valid(schedule.text), "process": schedule.process, "params": dump(dict(schedule.params))}
-    if twin := db.value("plan_twin", conversation=schedule.conversation, minute=stamp(schedule.at)[:16], **words):
-        for before in (schedule.id, schedule.instead_of):
-            db.run("promise_replanned", plan=twin, before=before)
+    if db.one("plan_twin", conversation=schedule.conversation, minute=stamp(schedule.at)[:16], **words):
         return True
     if open_plans(db, where) >= MOST_OPEN and not db.one("plan_waits", conversation=where, key=schedule.key):
         log.info("a plan was refused", extra={"conversation": where})
         return False
-    if schedule.instead_of:
-        db.run("promise_replanned", plan=schedule.id, before=schedule.instead_of)
     what = {"kind": f"schedule/{schedule.id}", "process": schedule.process or None, "text": valid(schedule.text)}
     encoded = {"at": stamp(schedule.at), "params": dump(dict(schedule.params))}
     db.run("plan_new", **asdict(schedule) | what | encoded)
@@ -311,7 +278,6 @@ def fire_due(db: Database, now: datetime, grace: timedelta) -> tuple[str, ...]:
         if row["closed_at"] or (not row["asked_by"] and now - at > grace):
             why = "the conversation was ended" if row["closed_at"] else "it was too late"
             db.run("plan_fired", id=schedule_id, turn="", lapsed_at=stamp(now), state="lapsed", why=why)
-            db.run("promise_dropped", plan=schedule_id)
             continue
         later = _next_time(row, at) if row["repeat"] else None
         while later is not None and later <= now:  # one that was missed is told once, by its last time
@@ -414,6 +380,11 @@ class PlanStore:
         with self._core.snapshot() as db:
             seeing = Seeing(db, perception)
             return plans_here(db, seeing.ids(seeing.speaker), seeing.audience)
+
+    def undertaken(self, person: str, audience: str) -> str:
+        """Return what the soul undertook for a person in exactly this audience and has not done; empty if nothing."""
+        with self._core.snapshot() as db:
+            return db.value("undertaken", persons=dump(list(ids_of(db, person))), audience=audience) or ""
 
     async def move(self, schedule_id: int, at: datetime) -> bool:
         """Move a plan that waits to another time; False if there is none."""

@@ -9,11 +9,9 @@ from functools import partial
 from typing import Any
 
 import msgspec
-from msgspec.structs import asdict
 
 from claudius.intent import Call, Intent, Utterance
-from claudius.ledger_types import Promise, Proposal
-from claudius.memory.database import dump, stamp
+from claudius.ledger_types import Proposal
 from claudius.memory.inbox import Pending
 from claudius.memory.ledger import record
 from claudius.memory.recall import RecallLimits
@@ -196,13 +194,6 @@ def call(n: int = 0, response: str = "A reply.", *, cost_usd: float | None = Non
         model="m",
         ms=7,
     )
-
-
-async def promised(store: Store, promise: Promise) -> None:
-    """Enter a promise in the ledger, as releases before the acts read it from what a person said."""
-    times = {"made_at": stamp(promise.made_at), "due_at": stamp(promise.due_at)}
-    values = asdict(promise) | times | {"stems": dump(promise.stems), "plan": promise.plan or None}
-    await store.core.write(lambda db: db.run("promise_new", **values))
 
 
 async def assess(store: Store, peer: str, trust: Any, rationale: str, now: datetime = NOW, **more: Any) -> int:

@@ -12,7 +12,6 @@ from claudius.ledger_types import (
     Interaction,
     Lesson,
     Noted,
-    Promise,
     Proposal,
     Reflected,
     Reflection,
@@ -21,7 +20,7 @@ from claudius.ledger_types import (
 from claudius.memory.store import Store
 from claudius.perception import Kind, Origin, Perception, private, shared
 from contracts.probes import tally
-from contracts.store.ground import ANA, BEN, DM, NOW, OPS, Ground, assess, awake, call, case, exchange, heard, promised
+from contracts.store.ground import ANA, BEN, DM, NOW, OPS, Ground, assess, awake, call, case, exchange, heard
 
 OPS_AUDIENCE = shared(OPS)
 
@@ -56,23 +55,6 @@ def messages(count: int, *, person: str = ANA, at: str = DM, first: int = 1) -> 
         replace(heard(f"words {n}", n=n, person=person, at=at), at=NOW + timedelta(days=n))
         for n in range(first, first + count)
     ]
-
-
-def theirs(perception: Perception, **changes: Any) -> Promise:
-    """Return a promise of the speaker's, due in four hours."""
-    values: dict[str, Any] = {
-        "peer_id": perception.person,
-        "side": "theirs",
-        "what": "I'll send the report within 4 hours",
-        "stems": ("report",),
-        "made_at": perception.at,
-        "due_at": perception.at + timedelta(hours=4),
-        "grace_s": 3600.0,
-        "turn": perception.key,
-        "conversation": perception.conversation,
-        "audience": perception.audience,
-    }
-    return Promise(**(values | changes))
 
 
 async def refused(store: Store, peer: str, trust: Any, rationale: str = "Because.") -> bool:
@@ -392,16 +374,3 @@ async def _(ground: Ground) -> None:
         store.turns.book("cortex:2", made, NOW)
         await store.ledger.set_belief("nothing", "pin")
         assert store.turns.spent_since(NOW) == 0.5
-
-
-@case("M118", "a broken promise that was taken up is not taken up again")
-async def _(ground: Ground) -> None:
-    (first,) = messages(1, at=OPS)
-    async with awake(ground) as store:
-        await talk(store, first)
-        await promised(store, theirs(first))
-        (promise,) = store.ledger.open_promises()
-        await store.ledger.reflect(reflected(overdue=(promise.id,)))
-        assert store.ledger.open_promises() == []
-        (known,) = store.ledger.grounds(OPS_AUDIENCE, [ANA], 10).peers
-        assert [one.state for one in known.promises] == ["overdue"]

@@ -46,7 +46,7 @@ async def p1(ground: Ground) -> None:
     assert not found.perception.owes
 
 
-@case("P19", "two plans with the same words for one minute of one conversation are one, and a promise joins it")
+@case("P19", "two plans with the same words for one minute of one conversation are one")
 async def p19(ground: Ground) -> None:
     """Plan the same words at once, half a minute later, a minute later, elsewhere, and other words."""
     at = NOW + HOUR

@@ -98,7 +98,7 @@ async def _notice(tools: Tools, edge: Edge, standing: Psyche, there: Quiet | Non
     text, promised, reason, matter = "", "", "", None
     if there and consents(there.person, tools.mind.store):
         words = sections(tools.mind.soul().files.get(f"processes/{PROCESS}.md"))
-        promised = tools.mind.store.ledger.promised(there.person, there.audience) or ""
+        promised = tools.mind.store.plans.undertaken(there.person, there.audience)
         here = tools.now.astimezone(tools.zone)
         matter = None if promised else tools.mind.store.facts.due(edge.person, there.audience, here)
         known = promised or (matter.text if matter else "")
