@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from claudius.home import Home
-from claudius.intent import ModelVersion, StateChange, Thought
+from claudius.intent import ModelVersion, StateChange
 from claudius.memory.documents import model_path
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.memory.store import Store
@@ -45,64 +45,6 @@ async def test_status_counts(store: Store, records: SqliteRecords) -> None:
     assert {row["what"]: row["reason"] for row in records.dead()} == {"heard": "is_archived", "said": "is_archived"}
 
 
-async def test_conversations_are_listed_latest_first(store: Store, records: SqliteRecords) -> None:
-    """`conversations list`: the five keys of the interface, the latest conversation first."""
-    await exchange(store, heard(n=1))
-    await exchange(store, heard(n=2, at=OPS, person=BEN))
-
-    found = records.conversations()
-
-    assert [row["conversation"] for row in found] == [OPS, DM]
-    assert dict(found[1]) == {
-        "conversation": DM,
-        "audience": private(ANA),
-        "process": "main_process",
-        "entries": 3,
-        "last_at": "2026-01-05T12:01:00.000000Z",
-    }
-
-
-async def test_why_has_everything_of_a_turn(store: Store, records: SqliteRecords) -> None:
-    """`why`: what was heard, thought, asked, changed, said and delivered, even after the inbox dropped the words."""
-    intent = await exchange(
-        store,
-        heard("Why?", n=1),
-        "Because. ",
-        "So.",
-        thoughts=(Thought(step="internal_monologue", content="Hm.", verb="mused"),),
-        steps=("internal_monologue", "external_dialogue"),
-        calls=(call(0, "first", cost_usd=0.5), call(1, "second", purpose="repair")),
-        changes={"refused": ["user_model: unseen"]},
-        attention={"outcome": "think"},
-        prompt_sha256="p",
-        snapshot=b'{"snap":0}',
-        blobs={"h": b"blob"},
-        flags=("nested",),
-    )
-
-    found = records.turn(intent.turn)
-
-    assert found is not None
-    assert found["perception"]["text"] == "Why?"
-    assert found["perception"]["person"] == ANA
-    assert (found["utterance"], found["response"], found["snapshot"]) == ("Because. So.", "first", b'{"snap":0}')
-    assert (found["provider"], found["model"], found["prompt_sha256"]) == ("scripted", "m", "p")
-    assert found["steps"] == ["internal_monologue", "external_dialogue"]
-    assert found["thoughts"] == [{"step": "internal_monologue", "content": "Hm.", "verb": "mused", "section": None}]
-    assert found["changes"] == {"refused": ["user_model: unseen"]}
-    assert [one["purpose"] for one in found["calls"]] == ["turn", "repair"]
-    assert found["usage"]["input_tokens"] == 20
-    assert found["usage"]["cost_usd"] == 0.5
-    assert [(one["receipt"], one["state"]) for one in found["delivery"]] == [
-        ("receipt-0", "sent"),
-        ("receipt-1", "sent"),
-    ]
-    assert all("at" in one for one in found["delivery"])
-    assert records.blob("h") == b"blob"
-    assert records.blob("none") is None
-    assert records.turn("none") is None
-
-
 async def test_the_inbox_keeps_no_words_of_what_is_settled(home: Home, store: Store) -> None:
     """After settling, the inbox keeps the key but not the text: only working memory has it."""
     await exchange(store, heard("the canary words", n=1))
@@ -117,17 +59,6 @@ async def test_the_inbox_keeps_no_words_of_what_is_settled(home: Home, store: St
 
     assert len(payloads) == 2
     assert not [payload for payload in payloads if "canary" in payload]
-
-
-async def test_state_is_shown_newest_per_key_or_all(store: Store, records: SqliteRecords) -> None:
-    """`state show`: the newest value per key with its audience and updated_at; `--all` lists every audience's."""
-    await store.documents.set_state("currentTopic", "old", private(ANA), NOW)
-    await store.documents.set_state("currentTopic", "new", SELF, NOW)
-
-    assert records.state() == {
-        "currentTopic": {"value": "new", "audience": SELF, "updated_at": "2026-01-05T12:00:00.000000Z"}
-    }
-    assert [row["value"] for row in records.state(every_audience=True)["currentTopic"]] == ["new", "old"]
 
 
 async def test_people_are_listed_once_each(store: Store, records: SqliteRecords) -> None:
