@@ -90,6 +90,9 @@ class Server:
 
     def initialize(self, ask: dict[str, Any]) -> None:
         """Greet."""
+        if self.manner == "unpaid":
+            self.say({"jsonrpc": "2.0", "id": ask["id"], "error": {"code": -32000, "message": "pay first"}})
+            return
         version = ask["params"]["protocolVersion"]
         info = {"name": "lab", "version": "1"}
         self.answer(ask, {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info})

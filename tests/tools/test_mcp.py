@@ -62,6 +62,7 @@ async def test_a_server_that_misbehaves_costs_its_own_call_alone(hands: McpHands
     expected = {
         "good": "3 tools | 2: hi",
         "exits": "ToolFailed: cannot be used: it ended (ModuleNotFoundError: nothing here)",
+        "unpaid": "ToolFailed: cannot be used: it answered with an error (pay first)",
         "noisy": "3 tools | 2: hi",
         "stubborn": "3 tools | 2: hi",
         "thousand": "64 tools | 1003 tools on one page | 65 tools, of which 64 count | 2: hi",
@@ -277,7 +278,6 @@ async def test_what_is_offered_is_what_was_agreed_to_and_classed(tmp_path: Path)
     assert not (tmp_path / "good").exists()
     shown = (echo.name, echo.purpose, echo.cls, echo.is_mine, echo.where)
     assert shown == ("lab.echo", "Say it again.", ToolClass.READ, True, ("owner",))
-    assert send.schema["properties"].keys() == {"text"}
     assert owner.servers.tools()[0] is echo
     assert await send.run({"text": "hi", "key": "T1/0"}, CALL) == "hi"
     assert "send T1/0 hi" in (tmp_path / "good").read_text("utf-8")

@@ -57,8 +57,6 @@ LOOK_S = 0.5
 COMPLAINT_CHARS = 200
 _ANSWERS = ("application/json", "text/event-stream")
 
-Streams = tuple[Any, Any]
-
 
 class McpConnection:
     """One server, owned by one task from its start to its end, as the SDK's cancel scopes need."""
@@ -69,6 +67,8 @@ class McpConnection:
         self.calls: dict[int, anyio.CancelScope] = {}
         self.why = ""
         """Why it ended, in words of ours; empty = it may be opened again as it is."""
+        self.said = ""
+        """What it answered in place of what it offers."""
         self.status = 0
         """How it last answered over HTTP, where that was no answer; 0 = it was one."""
         self._tools: dict[str, dict[str, Any]] = {}
@@ -142,8 +142,8 @@ class McpConnection:
                 if not cursor:
                     break
         except (MCPError, RuntimeError, ValueError, TimeoutError) as error:
-            why = {"error": _why(error)} if not self.why and _why(error) else self._gone()
-            self._hands.say({"id": job["id"], "sent": False, **why})
+            why = {"error": _why(error)} if not self.why and _why(error) else {}
+            self._hands.say({"id": job["id"], "sent": False, **self._gone(), **why})
             return
         tools = list(self._tools.values())
         if len(tools) > MOST_TOOLS:
@@ -205,8 +205,8 @@ class McpConnection:
                 return JSONRPCResponse(jsonrpc="2.0", id=message.id, result={})
             refusal = ErrorData(code=METHOD_NOT_FOUND, message="not offered")
             return JSONRPCError(jsonrpc="2.0", id=message.id, error=refusal)
-        if isinstance(message, JSONRPCError) and message.error.code == CONNECTION_CLOSED and self.child:
-            message.error.code = INTERNAL_ERROR  # many servers use it for errors of their own
+        if isinstance(message, JSONRPCError):
+            self._failed(message.error)
         if isinstance(message, JSONRPCResponse):
             if isinstance(tools := message.result.get("tools"), list):
                 message.result["tools"] = list(self._good(tools))
@@ -215,6 +215,12 @@ class McpConnection:
                 kind = {key: one for key, one in message.result.items() if key == "resultType"}
                 message.result = {"content": content, "isError": message.result.get("isError") is True} | kind
         return item
+
+    def _failed(self, error: ErrorData) -> None:
+        if not self._tools and error.code != METHOD_NOT_FOUND:
+            self.said = error.message
+        if error.code == CONNECTION_CLOSED and self.child:
+            error.code = INTERNAL_ERROR  # many servers use it for errors of their own
 
     def _good(self, tools: list[Any]) -> Iterator[dict[str, Any]]:
         """Note the definitions that can be offered; yield what the session needs of them for its headers."""
@@ -242,11 +248,11 @@ class McpConnection:
 
     def _gone(self) -> dict[str, str]:
         """Return why it is gone, and its own last words."""
-        last = (self.child.complaint if self.child else "").strip().splitlines()[-1:]
+        last = (self.said or (self.child.complaint if self.child else "")).strip().splitlines()[-1:]
         return {"error": self.why or "it ended", "complaint": "".join(last)[:COMPLAINT_CHARS]}
 
     @asynccontextmanager
-    async def _transport(self) -> AsyncIterator[Streams]:
+    async def _transport(self) -> AsyncIterator[tuple[Any, Any]]:
         async with AsyncExitStack() as stack:
             if self._spec.get("url"):
                 headers = {"Authorization": f"Bearer {self._spec['token']}"} if self._spec.get("token") else {}
@@ -264,7 +270,7 @@ class McpConnection:
 
 
 @asynccontextmanager
-async def _piped(child: Child) -> AsyncIterator[Streams]:
+async def _piped(child: Child) -> AsyncIterator[tuple[Any, Any]]:
     """Yield a child's messages, both ways; its end, an over-long and a broken line end them."""
     into, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, out = anyio.create_memory_object_stream[SessionMessage](0)
@@ -296,7 +302,7 @@ async def _piped(child: Child) -> AsyncIterator[Streams]:
 
 
 @asynccontextmanager
-async def _guarded(server: McpConnection, transport: Any) -> AsyncIterator[Streams]:
+async def _guarded(server: McpConnection, transport: Any) -> AsyncIterator[tuple[Any, Any]]:
     """Yield a transport's messages with those that a server may not send left out."""
     async with transport as (read, write), anyio.create_task_group() as guard:
         into, guarded = anyio.create_memory_object_stream[SessionMessage | Exception](0)
