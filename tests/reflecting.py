@@ -4,18 +4,19 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
 import msgspec
 from msgspec.structs import asdict, replace
 
+from claudius.acts import MatterOpened
 from claudius.config.schema import Config
 from claudius.cortex.life import Cortex
 from claudius.cortex.models import CortexEvent, CycleDocument, Ties
 from claudius.home import Home
-from claudius.ledger_types import Assessment, Belief, Interaction, Known, Noted, Peer
+from claudius.ledger_types import Assessment, Belief, Interaction, Known, Noted, Peer, Promise
 from claudius.memory.sqlite import SqliteStore
 from claudius.observed import MessageHeard, Sent
 from claudius.providers.scripted import Scripted
@@ -108,6 +109,12 @@ def belief(key: str = "ann-is-reliable", *, age: float = 0, **more: Any) -> Beli
     return Belief(**(values | more))
 
 
+def promise(**more: Any) -> Promise:
+    """Return what Ann was to do by a day that is over five hours after noon."""
+    values: dict[str, Any] = {"id": 1, "peer_id": ANN, "what": "send it", "audience": OPS}
+    return Promise(**({"overdue_at": NOW + timedelta(hours=5)} | values | more))
+
+
 @dataclass(slots=True)
 class Second:
     """A second mind over a real store, with a scripted provider and a clock that a test sets."""
@@ -153,9 +160,15 @@ class Second:
             await self.hear(text)
 
     async def hear(
-        self, text: str = "Hello", *, person: str = ANN, at: str = "slack:T1:ops:1", more: Any = None
+        self,
+        text: str = "Hello",
+        *,
+        person: str = ANN,
+        at: str = "slack:T1:ops:1",
+        by: date | None = None,
+        more: Any = None,
     ) -> Interaction:
-        """Run one turn: the hooks fire, the ledger records it, the soul answers."""
+        """Run one turn: the hooks fire, the ledger records it, the soul answers. `by`: it is to be done by that day."""
         self.heard += 1
         perception = heard(text, n=self.heard, person=person, at=at, key=f"{at}#{self.heard}")
         perception = replace(perception, at=self.now)
@@ -178,7 +191,8 @@ class Second:
         shown = MessageHeard(**seen, direction="in", scope=kept.scope, preview=text, event_id=perception.key)
         self.cortex.observe(shown)
         noted = Noted(interactions=(kept,))
-        await exchange(self.store, perception, noted=noted, at=self.now, **(more or {}))
+        acts = (MatterOpened(person=person, text=text, when=by),) if by else ()
+        await exchange(self.store, perception, noted=noted, at=self.now, acts=acts, **(more or {}))
         self.cortex.observe(Sent(**seen, direction="out", recipient=at, chars=1, receipt="r"))
         return kept
 

@@ -1,4 +1,4 @@
-"""The value types of the ledger and the cortex: peers, interactions, assessments, beliefs and cycles."""
+"""The value types of the ledger and the cortex: peers, interactions, promises, assessments, beliefs and cycles."""
 
 from __future__ import annotations
 
@@ -42,6 +42,18 @@ class Interaction(Struct, frozen=True, kw_only=True):
     is_bot: bool = False
     id: int = 0
     """The row's id in the ledger; 0 = not stored yet."""
+
+
+class Promise(Struct, frozen=True, kw_only=True):
+    """An open matter of a peer's life that was to be done by a certain day."""
+
+    id: int
+    """Of the row in `matter`."""
+    peer_id: str
+    what: str
+    audience: str
+    overdue_at: datetime
+    """The day after, at noon UTC: then that day is over everywhere."""
 
 
 class Proposal(Struct, frozen=True, kw_only=True):
@@ -206,6 +218,8 @@ class Reflected(Struct, frozen=True, kw_only=True):
     seen: tuple[str, ...] = ()
     """Peers whose interactions in the record's audience, up to `upto`, need no further cycle."""
     upto: int = 0
+    overdue: tuple[int, ...] = ()
+    """Matters that this cycle has handled as overdue."""
     tuned: tuple[Tuned, ...] = ()
     history_size: int = 50
     was_useful: bool = False

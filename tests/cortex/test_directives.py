@@ -102,11 +102,11 @@ def test_an_assessment_carries_what_was_read() -> None:
 
 
 def test_triage_asks_only_where_it_is_worth_it() -> None:
-    """Depth by triage: a quiet timer does not justify a call; a burst, a count or a large request does."""
+    """Depth by triage: a quiet timer does not justify a call; a promise, a count or a large request does."""
     quiet = [message(scope=5)]
 
     assert triage.score(("timer",), quiet, (), NOW) < triage.WORTH_IT
-    assert triage.score(("farming",), quiet, (), NOW) >= triage.WORTH_IT
+    assert triage.score(("promise_timeout",), quiet, (), NOW) >= triage.WORTH_IT
     assert triage.score(("interaction_count", "timer"), quiet, (), NOW) >= triage.WORTH_IT
     assert triage.score(("timer",), [message(scope=80)], (), NOW) >= triage.WORTH_IT
     assert triage.score(("timer",), quiet, (belief(age=100),), NOW) == 1

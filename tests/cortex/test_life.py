@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Iterator
+from datetime import date
 from typing import Any
 
 import pytest
@@ -259,6 +260,29 @@ async def test_rule_11_the_flag_falls_even_where_a_cycle_breaks(home: Home) -> N
     assert it.asked()["activity"]["events"] == 5
 
 
+async def test_simulation_11_a_broken_promise_is_followed_up_once(home: Home) -> None:
+    """Simulation 11: nothing while it is that day anywhere, then a cycle, one directive in its place, and no second."""
+    told = [{"peer_id": ANN, "action": "follow_up", "text": "ask for the portion"}]
+    async with second(home, answer(directives=told), triggers=["promise_timeout"]) as it:
+        await it.hear("I'll send it tomorrow", at=ANN_DM, by=date(2026, 1, 6))
+        await it.hear("Hello", person=BEN)
+        it.now = NOW + minutes(2 * 24 * 60 - 1)
+        assert await it.cortex.look() == ()
+        it.now = NOW + minutes(2 * 24 * 60 + 1)
+        record, *_ = await it.cortex.look()
+        pending = await it.store.inbox.oldest(ANN_DM)
+        it.begin(home)
+        it.now += minutes(600)
+        assert await it.cortex.look() == ()
+
+    assert (record.trigger, record.audience) == ("promise_timeout", DM)
+    assert pending
+    assert pending.perception.key == "cortex:1:0"
+    assert pending.perception.text == "follow_up Ann: ask for the portion"
+    assert it.woken == [ANN_DM]
+    assert it.asked(0)["peers"][0]["flags"] == ["its day is over, and it is open: I'll send it tomorrow"]
+
+
 async def test_simulation_13_nothing_that_happens_meanwhile_or_before_is_lost(home: Home) -> None:
     """Simulation 13: an event during a cycle, and the events of a failed cycle, are both in the next one."""
     async with second(home, "no JSON at all") as it:
@@ -430,6 +454,21 @@ async def test_who_has_no_place_in_a_cycle_is_in_the_next(home: Home) -> None:
         await it.cortex.look()
 
     assert [[one["peer_id"] for one in it.asked(n)["peers"]] for n in range(2)] == [[ANN], [BEN]]
+
+
+async def test_simulation_14_a_promise_is_told_only_where_it_was_made(home: Home) -> None:
+    """Simulation 14: promises overdue in a direct message and in a channel appear in their own audience's cycle."""
+    async with second(home, triggers=("promise_timeout",)) as it:
+        await it.hear("I'll send the heron today.", at=ANN_DM, by=NOW.date())
+        await it.hear("I'll send the bridge today.", by=NOW.date())
+        it.now += minutes(25 * 60)
+        records = await it.cortex.look()
+
+    told = {record.audience: it.asked(n)["peers"][0]["flags"] for n, record in enumerate(records)}
+    assert sorted(told) == sorted((DM, OPS))
+    assert "heron" in str(told[DM])
+    assert "heron" not in str(told[OPS])
+    assert "bridge" in str(told[OPS])
 
 
 async def test_the_owner_asks_where_only_the_souls_own_thoughts_wait(home: Home) -> None:

@@ -14,17 +14,20 @@ from claudius.config.schema import CortexSettings
 from claudius.cortex import triggers
 from claudius.cortex.models import TRIGGERS, State, Thresholds
 from claudius.cortex.triggers import backoff, evaluate, next_look
-from reflecting import ANN, NOW, OPS, message, minutes
+from reflecting import ANN, NOW, OPS, message, minutes, promise
 
 ALL = Thresholds(enabled=frozenset(TRIGGERS))
 
 
 def state(**changes: Any) -> State:
     """Return the state of a second mind that woke at noon."""
-    return State(**({"since": NOW} | changes))
+    made = State(**({"since": NOW} | changes))
+    made.watch(made.promises)
+    return made
 
 
 FIRES: list[tuple[str, State, float]] = [
+    ("promise_timeout", state(promises=(promise(),)), 301),
     ("farming", state(farming={ANN: OPS}), 1),
     ("interaction_count", state(events=[message(n) for n in range(5)]), 1),
     ("new_peer", state(new_peers={ANN: OPS}), 1),
@@ -47,11 +50,13 @@ def test_nfr_cx_03_each_trigger_can_be_switched_off(name: str, seen: State, afte
 
 
 def test_fr_cx_02_several_at_once_are_one_pass_named_after_the_first() -> None:
-    """FR-CX-02: the order is farming, count, new peer, timer.
+    """FR-CX-02: the order is promise, farming, count, new peer, timer.
 
     The owner's manual trigger needs none of them.
     """
-    everything = state(farming={ANN: OPS}, new_peers={ANN: OPS}, events=[message(n) for n in range(5)])
+    everything = state(
+        promises=(promise(),), farming={ANN: OPS}, new_peers={ANN: OPS}, events=[message(n) for n in range(5)]
+    )
 
     assert (*evaluate(everything, NOW + minutes(600), ALL), "manual") == TRIGGERS
 
@@ -93,7 +98,7 @@ def test_after_a_failure_nothing_fires_for_a_while() -> None:
 
 def test_settings_shape_the_triggers() -> None:
     """NFR-CX-03: schedule and threshold work under any of their names, and self-tuned values override them."""
-    assert Thresholds.of(CortexSettings()).enabled == {"timer", "interaction_count", "farming"}
+    assert Thresholds.of(CortexSettings()).enabled == {"timer", "interaction_count", "promise_timeout", "farming"}
     assert Thresholds.of(CortexSettings(reflection_interval=7.0)).schedule_minutes == 7
     assert Thresholds.of(CortexSettings(triggers=("interaction_count: 9",))).interaction_threshold == 9
     assert Thresholds.of(CortexSettings(interaction_threshold=2)).interaction_threshold == 2
@@ -102,7 +107,7 @@ def test_settings_shape_the_triggers() -> None:
 
 @pytest.mark.parametrize(
     ("written", "is_one"),
-    [*((name, True) for name in TRIGGERS), ("interaction_count: 9", True), ("interaction_count=9", True), ("promise_timeout", True),
+    [*((name, True) for name in TRIGGERS), ("interaction_count: 9", True), ("interaction_count=9", True),
      ("timmer", False), ("interaction_count: 0", False), ("", False)],
 )  # fmt: skip
 def test_an_unknown_trigger_is_refused(written: str, *, is_one: bool) -> None:
@@ -123,11 +128,17 @@ def test_nfr_cx_04_evaluation_knows_neither_database_nor_model() -> None:
 @given(
     st.integers(0, 12),
     st.integers(0, 3000),
+    st.lists(st.integers(1, 100), max_size=3),
     st.frozensets(st.sampled_from(TRIGGERS)),
 )
-def test_the_next_look_is_when_something_may_fire(events: int, after: int, enabled: frozenset[str]) -> None:
+def test_the_next_look_is_when_something_may_fire(
+    events: int, after: int, hours: list[int], enabled: frozenset[str]
+) -> None:
     """No timed trigger fires before the announced instant, and it does fire then."""
-    seen = state(events=[message(n) for n in range(min(events, 4))])
+    seen = state(
+        events=[message(n) for n in range(min(events, 4))],
+        promises=tuple(promise(overdue_at=NOW + timedelta(hours=h)) for h in hours),
+    )
     config, now = Thresholds(enabled=enabled), NOW + minutes(after)
     moment = next_look(seen, now, config)
 

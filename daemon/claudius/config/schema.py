@@ -59,10 +59,10 @@ class CortexSettings(SettingsTable, frozen=True):
     triggers: Annotated[
         tuple[Annotated[str, Meta(pattern=TRIGGER)], ...],
         says(
-            "what starts a cycle: timer, interaction_count (or interaction_count: N), farming, new_peer "
-            "(promise_timeout is accepted, and starts none)"
+            "what starts a cycle: timer, interaction_count (or interaction_count: N), promise_timeout, "
+            "farming, new_peer"
         ),
-    ] = ("timer", "interaction_count", "farming")
+    ] = ("timer", "interaction_count", "promise_timeout", "farming")
     max_trust_delta: Annotated[int, says("how far trust may move in one cycle", ge=1, le=10)] = 3
     max_beliefs: Annotated[Positive, says("the most beliefs held at once")] = 20
     belief_ttl_minutes: Annotated[float, says("minutes until a belief expires", gt=0)] = 120.0

@@ -190,6 +190,8 @@ class Cortex:
 
     def _refresh(self) -> None:
         state, enabled = self._state, self._thresholds().enabled
+        if "promise_timeout" in enabled:
+            state.watch(self._ties.store.ledger.open_promises())
         if "farming" in enabled:
             state.farming = {**state.farming, **self._watch.farming(state.events)}
         if "new_peer" in enabled:
@@ -252,6 +254,7 @@ class Cortex:
         unseen = [event for event in part.events if event.peer_id and event.peer_id not in ended.peers]
         self._buffer.give_back(unseen)
         state.failures, state.retry_at = 0, None
+        state.watch(one for one in state.promises if one not in part.overdue)
         state.farming = {peer: where for peer, where in state.farming.items() if peer not in part.flags}
         state.new_peers = {peer: where for peer, where in state.new_peers.items() if peer not in part.flags}
 

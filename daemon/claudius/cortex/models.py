@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
 from msgspec import Struct, field
 
 from claudius.config.schema import Config, CortexSettings
-from claudius.ledger_types import Belief, Grounds, Reflected, Reflection
+from claudius.ledger_types import Belief, Grounds, Promise, Reflected, Reflection
 from claudius.memory.store import Store
 from claudius.observed import Observed
 from claudius.provider import Provider, Usage
@@ -35,7 +35,7 @@ class CortexEvent(Struct, frozen=True, kw_only=True):
         return self.direction == "in"
 
 
-TRIGGERS = ("farming", "interaction_count", "new_peer", "timer", "manual")
+TRIGGERS = ("promise_timeout", "farming", "interaction_count", "new_peer", "timer", "manual")
 """Trigger names, in order of precedence: a pass is named after the first that fired."""
 
 
@@ -76,6 +76,10 @@ class State(Struct, kw_only=True):
     since: datetime
     """When the last cycle began, or when the cortex started."""
     events: list[CortexEvent] = field(default_factory=list)
+    promises: tuple[Promise, ...] = ()
+    """What peers were to have done by a day; set by `watch`."""
+    next_overdue: datetime | None = None
+    """When the first of them becomes overdue."""
     farming: Mapping[str, str] = field(default_factory=dict)
     """Peer whose newest burst is an outlier → the audience it came in."""
     new_peers: Mapping[str, str] = field(default_factory=dict)
@@ -83,6 +87,11 @@ class State(Struct, kw_only=True):
     retry_at: datetime | None = None
     """After a failure, no trigger fires before this time."""
     failures: int = 0
+
+    def watch(self, promises: Iterable[Promise]) -> None:
+        """Watch exactly these promises."""
+        self.promises = tuple(promises)
+        self.next_overdue = min((promise.overdue_at for promise in self.promises), default=None)
 
 
 class Output(Struct, frozen=True, kw_only=True):
@@ -104,6 +113,7 @@ class Part(Struct, frozen=True, kw_only=True):
     events: tuple[CortexEvent, ...] = ()
     flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Peer → why a trigger flagged them."""
+    overdue: tuple[Promise, ...] = ()
 
 
 class CycleDocument(Struct, frozen=True, kw_only=True):

@@ -234,6 +234,7 @@ def conclude(cycle: Cycle, output: Output, usage: Usage, duration_s: float) -> R
         directives=told,
         seen=tuple(sorted(document.peers)),
         upto=cycle.grounds.upto,
+        overdue=tuple(promise.id for promise in cycle.part.overdue),
         history_size=settings.history_size,
         was_useful=moved or bool(changed.added or changed.revised or told),
     )

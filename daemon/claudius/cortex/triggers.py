@@ -19,7 +19,7 @@ PARTS = 3
 """The most audiences in one pass."""
 WORTH_IT = 2
 SOON = timedelta(minutes=30)
-_BY_TRIGGER = {"farming": 3, "new_peer": 2, "interaction_count": 2, "manual": WORTH_IT}
+_BY_TRIGGER = {"promise_timeout": 3, "farming": 3, "new_peer": 2, "interaction_count": 2, "manual": WORTH_IT}
 CRITICAL_SCOPE = 75
 """From this scope on, a message held a critical class or something equally large."""
 LEAST_BEFORE, WINDOW = 4, 20
@@ -36,14 +36,22 @@ TUNABLE = ("timer", "interaction_count")
 
 def parts(ties: Ties, state: State, fired: Sequence[str]) -> list[Part]:
     """Return the parts of a pass without taking their events; a single part if the owner asked for the pass."""
-    pointed = [*state.farming.values(), *state.new_peers.values()]
+    now = ties.clock()
+    overdue = [one for one in state.promises if one.overdue_at < now] if "promise_timeout" in fired else []
+    pointed = [*(one.audience for one in overdue), *state.farming.values(), *state.new_peers.values()]
     found = []
     for audience in fullest(state.events, 1 if "manual" in fired else PARTS, pointed):
         flags: dict[str, tuple[str, ...]] = {}
+        mine = tuple(one for one in overdue if one.audience == audience)
+        for promise in mine:
+            flags[promise.peer_id] = (
+                *flags.get(promise.peer_id, ()),
+                f"its day is over, and it is open: {promise.what}",
+            )
         for name, peers in (("farming pattern", state.farming), ("first contact", state.new_peers)):
             for peer in (peer for peer, where in peers.items() if where == audience):
                 flags[peer] = (*flags.get(peer, ()), name)
-        found.append(Part(audience=audience, flags=flags))
+        found.append(Part(audience=audience, flags=flags, overdue=mine))
     if not found and "manual" in fired:  # no event waits: the pass is about whoever was heard last
         newest = ties.store.ledger.newest_interactions(ties.config().cortex.context_window)
         if newest:
@@ -88,6 +96,7 @@ def evaluate(state: State, now: datetime, config: Thresholds) -> tuple[str, ...]
         return ()
     enough = islice((event for event in state.events if event.is_message), config.interaction_threshold - 1, None)
     holds = {
+        "promise_timeout": state.next_overdue is not None and state.next_overdue < now,
         "farming": bool(state.farming),
         "interaction_count": any(enough),
         "new_peer": bool(state.new_peers),
@@ -99,10 +108,15 @@ def evaluate(state: State, now: datetime, config: Thresholds) -> tuple[str, ...]
 
 def next_look(state: State, now: datetime, config: Thresholds) -> datetime | None:
     """Return the next time at which a trigger may fire without a new event; None = none. Pure."""
-    if "timer" not in config.enabled or not any(event.peer_id for event in state.events):
+    moments: list[datetime] = []
+    if "timer" in config.enabled and any(event.peer_id for event in state.events):
+        moments.append(state.since + timedelta(minutes=config.schedule_minutes))
+    if "promise_timeout" in config.enabled and state.next_overdue:
+        moments.append(state.next_overdue + timedelta(milliseconds=1))
+    if not moments:
         return state.retry_at if state.retry_at and state.retry_at > now else None
-    due = state.since + timedelta(minutes=config.schedule_minutes)
-    return max(due, state.retry_at) if state.retry_at else due
+    soonest = min(moments)
+    return max(soonest, state.retry_at) if state.retry_at else soonest
 
 
 def backoff(failures: int, config: Thresholds) -> timedelta:

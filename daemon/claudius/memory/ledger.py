@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from math import floor, isfinite
 from typing import Any
@@ -30,6 +30,7 @@ from claudius.ledger_types import (
     Noted,
     OwnersHand,
     Peer,
+    Promise,
     Proposal,
     Recorded,
     Reflected,
@@ -349,6 +350,13 @@ def interaction_of(row: Row) -> Interaction:
         return Interaction(**{**row, "at": instant(row["at"])})
 
 
+def promise_of(row: Row) -> Promise:
+    """Decode one open matter that has a day."""
+    with Decoding("matter", row["id"]):
+        over = datetime.fromisoformat(row["due"]).replace(hour=12, tzinfo=UTC) + timedelta(days=1)
+        return Promise(id=row["id"], peer_id=row["person"], what=row["text"], audience=row["audience"], overdue_at=over)
+
+
 def summary(peer: Peer) -> dict[str, Any]:
     """Return everything about a peer except their identity, as a plain mapping. Pure."""
     newest = peer.newest
@@ -397,6 +405,10 @@ class LedgerStore:
         """Return whether every one of these turns is committed to the ledger."""
         with self._core.snapshot() as db:
             return all(db.one("turn_noted", turn=turn) for turn in turns)
+
+    def open_promises(self) -> Sequence[Promise]:
+        """Return what peers were to do by a day and no cycle has handled as overdue, soonest first."""
+        return [promise_of(row) for row in self._core.look("promises_open", most=500)]
 
     def inbound(self, peer_id: str, limit: int) -> tuple[Sequence[Interaction], Sequence[int]]:
         """Return a peer's newest messages and newest trusts, each oldest first. For code only, never for a prompt."""
@@ -504,6 +516,8 @@ def apply(db: Database, reflected: Reflected) -> Recorded:
         db.run("peer_directed", peer_id=directive.peer_id, at=stamp(record.at))
     for peer in reflected.seen:
         db.run("interactions_seen", cycle=record.cycle, audience=record.audience, peer_id=peer, upto=reflected.upto)
+    for number in reflected.overdue:
+        db.run("promise_broken", id=number)
     for tuned in reflected.tuned:
         db.run("tuning_put", **asdict(tuned) | {"useful": dump(tuned.useful)})
     keep(db, record, reflected.history_size)

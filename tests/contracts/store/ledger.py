@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from claudius.acts import MatterClosed, MatterOpened
 from claudius.intent import Call
 from claudius.ledger_types import (
     Belief,
@@ -374,3 +375,23 @@ async def _(ground: Ground) -> None:
         store.turns.book("cortex:2", made, NOW)
         await store.ledger.set_belief("nothing", "pin")
         assert store.turns.spent_since(NOW) == 0.5
+
+
+@case(
+    "M118",
+    "what was to be done by a day is handled once as overdue, without its words; what ended or is forgotten never",
+)
+async def _(ground: Ground) -> None:
+    told = messages(3, at=OPS)
+    async with awake(ground) as store:
+        for n, perception in enumerate(told):
+            matter = MatterOpened(person=ANA, text=f"report {n}", when=NOW.date() + timedelta(days=n))
+            await exchange(store, perception, acts=(matter,))
+        first, second, third = store.ledger.open_promises()
+        await exchange(store, messages(1, at=OPS, first=4)[0], acts=(MatterClosed(matter=second.id),))
+        await store.ledger.reflect(reflected(overdue=(first.id,)))
+        assert store.ledger.open_promises() == [third]
+        assert (third.what, third.overdue_at.isoformat()) == (
+            "report 2",
+            f"{NOW.date() + timedelta(days=3)}T12:00:00+00:00",
+        )
