@@ -211,7 +211,7 @@ class Person(Struct, frozen=True, kw_only=True):
     spoke_at: datetime | None = None
     """When the last of them was; None = there was none, or it is not known."""
     is_met: bool = False
-    """Whether the soul has answered them before, as far as that may be known here."""
+    """Whether the soul has answered them before, wherever that was."""
     is_new_here: bool = False
     """Whether they write directly, and the soul has never answered them there."""
     is_bot: bool = False
@@ -222,7 +222,7 @@ class Person(Struct, frozen=True, kw_only=True):
 
     @property
     def is_stranger(self) -> bool:
-        """Whether the soul never answered them, as far as that may be known here."""
+        """Whether the soul never answered them."""
         return not (self.is_bot or self.turns_here or self.is_met)
 
 

@@ -160,8 +160,8 @@ LEFT JOIN fact f ON f.person = :person AND f.kind = 'name' AND f.about = '' AND 
 SELECT 1 FROM interaction WHERE peer_id = :person AND direction = 'out' AND audience = :audience LIMIT 1;
 
 -- name: answered_before
--- Whether the soul has answered somebody in any channel.
-SELECT 1 FROM interaction WHERE peer_id = :person AND direction = 'out' AND audience >= 'shared:' LIMIT 1;
+-- Whether the soul has answered somebody anywhere.
+SELECT 1 FROM interaction WHERE peer_id = :person AND direction = 'out' LIMIT 1;
 
 -- name: models_recalled
 SELECT person, audience, version, markdown, suspect FROM user_model WHERE person = :person AND newest = 1 ORDER BY audience;

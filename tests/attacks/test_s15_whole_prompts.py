@@ -180,10 +180,18 @@ def test_s15_private_talk_moves_no_byte_of_another_prompt(
     person: str,
     instead: str | None,
 ) -> None:
-    """S15 P: if one person's private words are different or missing, everything asked elsewhere is the same."""
+    """S15 P: if one person's private words are different or missing, everything asked elsewhere is the same.
+
+    Their first words are not missing: that the soul has met them moves whether it greets them.
+    """
+    first = next((n for n, one in enumerate(script) if one.person == person), None)
     changed = [
-        (Said(person, "", instead) if instead else None) if one.person == person and not one.channel else one
-        for one in script
+        one
+        if one.person != person or one.channel
+        else Said(person, "", instead or PRIVATE[0])
+        if instead or n == first
+        else None
+        for n, one in enumerate(script)
     ]
 
     before, after = (others(asyncio.run(live(one, company, psyche=psyche)), person) for one in (script, changed))

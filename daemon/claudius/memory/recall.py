@@ -78,9 +78,10 @@ def recall(
     speaker = _person(db, seeing, perception.person, perception.name, conversation, is_bot=perception.is_bot)
     if is_spoken_to and not speaker.turns_here:
         ids, is_direct = seeing.ids(speaker.person), seeing.audience.startswith(private(""))
-        places = map(private, ids) if is_direct else (seeing.audience,)
-        is_known = any(db.one("answered_in", person=one, audience=place) for place in places for one in ids)
-        is_met = is_known or any(db.one("answered_before", person=one) for one in ids)
+        is_met = any(db.one("answered_before", person=one) for one in ids)
+        is_known = is_met and any(
+            db.one("answered_in", person=one, audience=private(other)) for other in ids for one in ids
+        )
         speaker = replace(speaker, is_met=is_met, is_new_here=is_direct and not is_known)
     others = _others(db, seeing, conversation, kept.whole if kept else ())
     past = kept.past if kept else ()
