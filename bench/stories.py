@@ -44,7 +44,8 @@ async def told(says: Sequence[Any], of: Sequence[Sequence[str]]) -> AsyncIterato
     with tempfile.TemporaryDirectory() as place:
         home = Home(Path(place) / "home")
         home.create()
-        async with alive(home, voice, clock=clock, running=clock.running) as soul:
+        settings = {"CLAUDIUS_RUNTIME_FOLLOW": "listen"}  # else nobody whom it overhears is known to it
+        async with alive(home, voice, settings=settings, clock=clock, running=clock.running) as soul:
             waiting: tuple[str, str, str] | None = None
             for one in [*says, AFTER]:
                 if isinstance(one, dict):

@@ -107,16 +107,22 @@ async def test_m1_a_thought_only_follows_what_was_heard(home: Home) -> None:
     assert found == (Psyche(), ())
 
 
-async def test_m2_before_the_model_is_asked_only_load_and_familiarity_move(home: Home) -> None:
+@pytest.mark.parametrize(
+    ("landed", "mood"),
+    [(["strong"], "hurt"), (["slight"], "a little hurt"), (["clear", "slight"], "hurt")],
+)
+async def test_m2_before_the_model_is_asked_only_load_and_familiarity_move(
+    home: Home, landed: list[str], mood: str
+) -> None:
     """M2: the prompt that asks how it landed is not coloured by a list of words; the next one is by the appraisal."""
-    voice = Scripted(default=REPLY + "<appraisal>hurtful, strong</appraisal>")
+    voice = Scripted([f"{REPLY}<appraisal>hurtful, {one}</appraisal>" for one in landed], default=REPLY)
     async with alive(home, voice) as soul:
-        for _ in range(2):
+        for _ in [*landed, ""]:
             await answer(soul, "You are useless and stupid, shut up, I hate you")
 
     assert felt(voice.requests[0]) == {}
-    assert felt(voice.requests[1])["text"] == (
-        "You are hurt. Ana was hurtful just now and has not made it up; you are civil, and careful with them."
+    assert felt(voice.requests[-1])["text"] == (
+        f"You are {mood}. Ana was hurtful just now and has not made it up; you are civil, and careful with them."
     )
 
 

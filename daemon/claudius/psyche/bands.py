@@ -15,7 +15,7 @@ from string import Template
 from typing import Any
 
 from claudius.psyche.events import PsycheState
-from claudius.psyche.state import DAY_S, DRIVE_BASE, WOUNDS, kinds
+from claudius.psyche.state import DAY_S, DRIVE_BASE, SPAN_S, WOUNDS, kinds
 from claudius.psyche_types import DRIVES, Appraised, Arc, Edge, Numbers
 
 SLACK = 0.03
@@ -228,7 +228,8 @@ def sentences(
     is_moved = mood == "moved"  # then nearly everything else waits
     told = [one for one in appraised if not (is_moved and kinds()[one.kind].mood == "glad")]
     persons = [one for name, edge in people if (one := _of_person(name, edge, told, now_s, is_alone=is_alone))][:1]
-    said = [str(words["mood"].get(mood, "")), *persons]
+    is_faint = mood == numbers.colour and numbers.colour_until_s - numbers.at_s <= SPAN_S["slight"]
+    said = [str((words["mood"] | (words["faint"] if is_faint else {})).get(mood, "")), *persons]
     for arc in sorted([arc for arc, _ in state.arcs], key=lambda arc: -arc.intensity)[:1]:
         label = " ".join([word for word in arc.label.split() if word.isalpha()])
         if label and arc_band(arc) >= OUTER:

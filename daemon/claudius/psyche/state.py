@@ -423,8 +423,11 @@ def coloured(numbers: Numbers, one: Appraisal) -> Numbers:
     is_held = numbers.colour in WOUNDS and numbers.at_s < numbers.colour_until_s and one.strength == STRENGTHS[0]
     if not mood or (mood == "glad" and (numbers.valence < LOW or is_held)):
         return numbers
-    until_s = 0.0 if mood == "even" else numbers.at_s + SPAN_S[one.strength]
-    return replace(numbers, colour="" if mood == "even" else mood, colour_until_s=until_s)
+    if mood == "even":
+        return replace(numbers, colour="", colour_until_s=0.0)
+    goes_on = mood == numbers.colour or {mood, numbers.colour} <= WOUNDS  # a slight blow does not shorten a heavy one
+    until_s = max(numbers.at_s + SPAN_S[one.strength], goes_on * numbers.colour_until_s)
+    return replace(numbers, colour=mood, colour_until_s=until_s)
 
 
 def frustrates(lately: Sequence[Appraisal]) -> bool:
