@@ -93,7 +93,7 @@ class Server:
         if self.manner == "unpaid":
             self.say({"jsonrpc": "2.0", "id": ask["id"], "error": {"code": -32000, "message": "pay first"}})
             return
-        version = ask["params"]["protocolVersion"]
+        version = "1999-01-01" if self.manner == "aged" else ask["params"]["protocolVersion"]
         info = {"name": "lab", "version": "1"}
         self.answer(ask, {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info})
 
@@ -124,7 +124,8 @@ class Server:
             content += [{"type": "image", "data": "AAAA", "mimeType": "image/png"}, {"type": "hologram"}, 7, link]
         elif self.manner == "much":
             content[0]["text"] *= 1_000_000
-        result = {"content": "words" if self.manner == "shapeless" else content, "isError": self.manner == "fails"}
+        result: Any = {"content": content, "isError": self.manner == "fails"}
+        result = {"shapeless": {"content": "words"}, "void": {"content": None}, "empty": {}}.get(self.manner, result)
         if self.manner == "refuses":
             self.say({"jsonrpc": "2.0", "id": ask["id"], "error": {"code": -32000, "message": content[0]["text"]}})
         elif self.manner == "batches":

@@ -170,8 +170,8 @@ class McpConnection:
                     said = {"text": cut(own, KEPT_CHARS), "failed": True} if own and not said["sent"] else said
             elif not self.why and error.code != CONNECTION_CLOSED:
                 said = {"text": cut(error.error.message, KEPT_CHARS), "failed": True}
-        except (RuntimeError, ValueError) as error:  # an answer in no form that we know: the call was made
-            said = {"error": f"it cannot be read ({type(error).__name__})", "sent": True, "alive": True}
+        except (RuntimeError, ValueError):  # the call was made
+            said = {"error": "what it sent back has none of the forms of MCP", "sent": True, "alive": True}
         finally:
             self._hands.say({"id": job["id"], **(said or {"sent": True, **self._gone()})})
             del self.calls[job["id"]]
@@ -210,7 +210,7 @@ class McpConnection:
         if isinstance(message, JSONRPCResponse):
             if isinstance(tools := message.result.get("tools"), list):
                 message.result["tools"] = list(self._good(tools))
-            elif isinstance(message.result.get("content", [] if "structuredContent" in message.result else None), list):
+            elif "capabilities" not in message.result and isinstance(message.result.get("content") or [], list):
                 content = [{"type": "text", "text": _text(message.result)}]
                 kind = {key: one for key, one in message.result.items() if key == "resultType"}
                 message.result = {"content": content, "isError": message.result.get("isError") is True} | kind
@@ -416,7 +416,7 @@ def _tree(pid: int) -> int:
 
 def _text(result: Mapping[str, Any]) -> str:
     """Return the words of a result as its server wrote it; what is no text is named. Pure."""
-    parts = [_words(one if isinstance(one, dict) else {}) for one in result.get("content", ())]
+    parts = [_words(one if isinstance(one, dict) else {}) for one in result.get("content") or ()]
     if not parts and (structured := result.get("structuredContent")) is not None:
         parts = [json.dumps(structured, ensure_ascii=False)]
     return "\n".join(parts)
@@ -441,7 +441,8 @@ def _why(error: BaseException) -> str:
         return f"it cannot be reached ({type(error).__name__})"
     if isinstance(error, MCPError):
         return "" if error.code == CONNECTION_CLOSED else "it answered with an error"
-    return f"it does not speak MCP ({type(error).__name__})"
+    version = "it speaks a version of MCP that is not known here"
+    return version if isinstance(error, RuntimeError) else "it does not speak MCP: what it sent has another form"
 
 
 async def main() -> None:
