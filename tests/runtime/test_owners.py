@@ -113,6 +113,7 @@ async def test_owners_commands_are_refused_to_everybody_else(network: str, home:
     [
         *[(text, Kind.COMMAND) for text in ("/sttus", "!whomai", "!mute bob", "/unmute @Bob", "!mute @Bob for 2h")],
         *[(text, Kind.MESSAGE) for text in ("!Stop", "!export the report as pdf", "!mute button is broken", "!!")],
+        ("!please", Kind.MESSAGE),
     ],
 )
 def test_a_mistyped_command_is_no_talk(text: str, kind: Kind, place: str) -> None:

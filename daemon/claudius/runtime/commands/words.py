@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from claudius.cognition.consent import MCP
+from claudius.errors import near
 from claudius.perception import (
     COMMANDS,
     CommandExtra,
@@ -49,7 +50,9 @@ _SOMEBODY = r"\S+:\S+:\S+"
 """A person's id, which stands in place of a mention."""
 _CODE = r"\w{4}-?\w{4}"
 _MISTYPED = re.compile(r"[!/](?!stop$)([a-z]+|(un)?mute \S+( for \S+)?)", re.IGNORECASE)
-"""What is, said to us alone, a command that went wrong, and no talk; `!stop` is no command: it ends a turn."""
+"""What may be a command that went wrong; `!stop` is no command: it ends a turn."""
+LIKENESS = 0.75
+"""How like a command its mistyped word is: `!hlep` is, `!wow` and `!please` are talk."""
 _NUMBERS = r"\d{1,2}( \d{1,2}){0,19}"
 _WORD = r"[^\s,.;:!?]+"
 _CALL = r"[a-z2-7]{16}/\d{1,3}"
@@ -224,8 +227,9 @@ def as_command(perception: Perception) -> Perception:
     text = by_ids(perception.text, extra.named) if isinstance(extra, MessageExtra) and extra.named else perception.text
     signs = "!/" if is_terminal(perception.conversation) else "!"
     body = command_in(text, is_called=is_called, signs=signs)
-    if not body and is_called and _MISTYPED.fullmatch(text.strip()):
-        body = text.strip()[1:]  # it is told that it is no command
+    typed = text.strip() if is_called and not body else ""
+    if _MISTYPED.fullmatch(typed) and (typed[0] == "/" or near(typed[1:].split()[0].lower(), TABLE, LIKENESS)):
+        body = typed[1:]  # it is told that it is no command
     if not body:
         return perception
     command = replace(
