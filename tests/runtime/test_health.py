@@ -60,6 +60,7 @@ def test_a_soul_that_is_well_has_no_problem() -> None:
         ({"kept": Kept(disk_days_left=30)}, "", False),
         ({"kept": Kept(disk_days_left=29)}, "disk", False),
         ({"archive": "no route to host"}, "archive", False),
+        ({"withheld": {"G5": "T1"}}, "withheld", False),
     ],
 )
 def test_what_is_a_problem_and_what_makes_health_fail(facts: dict[str, Any], kind: str, fails: bool) -> None:  # noqa: FBT001 - pytest hands it over
@@ -274,7 +275,7 @@ def test_what_is_urgent_is_told_in_quiet_hours(kind: str) -> None:
     assert (began, ended) == ([f"firing {kind}"], [f"resolved {kind}"])
 
 
-@pytest.mark.parametrize("kind", ["voice", "budget", "backup", "apologies", "given_up"])
+@pytest.mark.parametrize("kind", ["voice", "budget", "backup", "apologies", "given_up", "withheld"])
 def test_the_rest_waits_for_the_morning(kind: str) -> None:
     """In quiet hours nothing else is told, nor its end; what is over by the morning was never a matter."""
     at_night, none_known = told(problem(kind, since_s=600), is_silent=True)
@@ -332,6 +333,25 @@ async def test_an_owner_is_told_on_a_network_that_still_hears(home: Home, monkey
     assert len(soul.network.visible) == said[0]
     assert [one.conversation for one in other.visible[said[1] :]] == ["other:t:dm-ana:"]
     assert "rehearsal: does not hear: gone" in other.visible[-1].text
+
+
+async def test_an_owner_is_told_once_of_a_secret_that_was_about_to_be_said(
+    home: Home, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By the turn that the log names, too, and without the secret."""
+    async with alive(home, Scripted(default=reply("It is AKIAIOSFODNN7EXAMPLE.")), settings=OWNERS) as soul:
+        for count, text in enumerate(("What is the key?", "Again?"), 1):
+            await soul.network.hear(text)
+            await soul.until_said(count)
+        told = alerts_of(soul, soul.network)
+        await told.look()
+        await told.look()
+        shown = [one.text for one in soul.network.visible]
+
+    named = {vars(one)["turn"] for one in caplog.records if one.message == "a reply was withheld"}
+    (alert,) = [one for one in shown if "secret: I was about to say one" in one]
+    assert alert.partition(", in turn ")[2].partition(".")[0] in named
+    assert not [one for one in shown if "AKIA" in one]
 
 
 class Deferring(RehearsalAdapter):

@@ -20,10 +20,10 @@ from claudius.memory.records import Records
 from claudius.provider import TellsState, VoiceState
 from claudius.runtime.jobs.upkeep import BACKUP
 from claudius.runtime.process_resources import Disk
+from claudius.runtime.turn_log import TurnLog
 
-Kind = Literal[
-    "network", "voice", "store", "budget", "backup", "apologies", "given_up", "disk", "archive", "tools", "observer"
-]
+OfStore = Literal["store", "backup", "given_up", "disk", "archive"]
+Kind = Literal[OfStore, "network", "voice", "budget", "apologies", "tools", "observer", "withheld"]
 
 EMPTY_BYTES = 525_000
 """About the size of a database before its first turn: empty tables and indexes take a page each."""
@@ -106,6 +106,8 @@ class HealthFacts(Struct, frozen=True, kw_only=True):
     """What is wrong with each observer of the owner's."""
     apologies: int = 0
     """In the last hour."""
+    withheld: Mapping[str, str] = {}
+    """As `TurnLog.withheld_lately`."""
     kept: Kept = Kept()
 
 
@@ -182,7 +184,18 @@ def problems(facts: HealthFacts, settings: AlertSettings) -> tuple[Problem, ...]
         Problem(kind="observer", subject=name, detail=detail, fix=fix, fails=False)
         for name, detail in facts.observers.items()
     ]
+    fix = "The reply was withheld; `claudius daemon logs` names each such turn"
+    found += [
+        Problem(kind="withheld", subject=_WITHHELD[rule][0], detail=_WITHHELD[rule][1] + turn, fix=fix, fails=False)
+        for rule, turn in sorted(facts.withheld.items())
+    ]
     return tuple(found)
+
+
+_WITHHELD = {
+    "G4": ("secret", "I was about to say one, or what has the form of one, in turn "),
+    "G5": ("memory", "I was about to repeat what may not be shown there, in turn "),
+}
 
 
 def _of_voice(voice: VoiceState) -> list[Problem]:
@@ -264,7 +277,7 @@ class Health:
         disk: Disk,
         *,
         networks: Callable[[], Mapping[str, Hearing]],
-        apologies: Callable[[], int],
+        turns: TurnLog,
         records: Callable[[], Records],
         archive: Callable[[], str | None] = lambda: None,
         tools: Callable[[], Mapping[str, str]] = dict,
@@ -276,7 +289,7 @@ class Health:
         `observers` what is wrong with each of their servers, and of the owner's.
         """
         self._mind, self._home, self._disk, self._networks = mind, home, disk, networks
-        self._apologies, self._open, self._archive, self._tools = apologies, records, archive, tools
+        self._turns, self._open, self._archive, self._tools = turns, records, archive, tools
         self._observers = observers
         self._records: Records | None = None
         self._reading = asyncio.Lock()
@@ -314,7 +327,8 @@ class Health:
             archive=self._archive() or "",
             tools=self._tools(),
             observers=self._observers(),
-            apologies=self._apologies(),
+            apologies=self._turns.apologies_lately(),
+            withheld=self._turns.withheld_lately(),
             kept=kept,
         )
         return Report(facts=facts, problems=self._dated(problems(facts, mind.config().alerts), now))

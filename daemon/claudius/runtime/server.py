@@ -172,7 +172,7 @@ class Server:
             home,
             resources.disk,
             networks=lambda: self._networks.hearing(resources.clock.steady()),
-            apologies=self._lanes.turn_log.apologies_lately,
+            turns=self._lanes.turn_log,
             records=mind.store.records,
             archive=lambda: archive.remote_problem if archive else None,
             tools=tools.problems if tools else dict,

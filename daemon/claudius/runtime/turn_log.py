@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
 from msgspec import Struct, field
@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 UNPOSTED = 1000
 """The most committed turns that are remembered until they are posted; the oldest is logged without."""
 HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
 BUCKETS_S = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 """The upper bounds of the histogram's buckets, in seconds."""
 
@@ -58,6 +59,7 @@ class TurnLog:
         self._clock = clock
         self._open: dict[str, _Committed] = {}
         self._apologised: deque[datetime] = deque()
+        self._withheld: dict[str, tuple[datetime, str]] = {}
         self.apologies: Counter[str] = Counter()
         """Apologies by kind."""
         self.durations: dict[str, Durations] = {"total": Durations(), "model": Durations(), "own": Durations()}
@@ -69,6 +71,9 @@ class TurnLog:
         for kind in {one.apology for one in intent.utterances if one.apology}:
             self.apologies[kind] += 1
             self._apologised.append(self._clock())
+        for rule in {"G4", "G5"}.intersection(intent.flags):
+            log.warning("a reply was withheld", extra={"turn": intent.turn, "rule": rule})
+            self._withheld[rule] = (self._clock(), intent.turn)
         turn = _Committed(intent, pending.heard_at, self._clock(), pending.attempts + 1, len(intent.utterances))
         if not turn.unsent:
             _write(turn, None)
@@ -82,6 +87,10 @@ class TurnLog:
         while self._apologised and self._clock() - self._apologised[0] > HOUR:
             self._apologised.popleft()
         return len(self._apologised)
+
+    def withheld_lately(self) -> Mapping[str, str]:
+        """Return by rule of the output gate the newest turn of the last day whose reply it withheld."""
+        return {rule: turn for rule, (at, turn) in self._withheld.items() if self._clock() - at < DAY}
 
     def close(self) -> None:
         """Write the lines of turns that are not posted yet; the next process posts them."""

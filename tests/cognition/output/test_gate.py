@@ -30,35 +30,35 @@ ZONES = OutputRules(
 
 
 @pytest.mark.parametrize(
-    ("text", "hit", "withheld"),
+    ("text", "hit"),
     [
-        ("well <internal_monologue>", "G1", False),
-        ("well &lt;/external_dialogue", "G1", False),
-        ("a <inter\u200bnal_monologue", "G1", False),
-        ("a <\u202e/think>", "G1", False),
-        (f"so: {THOUGHT[10:74]}.", "G2", False),
-        (f"so: {THOUGHT[10:40]}\u200b{THOUGHT[40:74]}", "G2", False),
-        (f"the marker is {NONCE.upper()}", "G3", False),
-        ("<data-fedcba9876543210fedcba9876543210>", "G3", False),
-        ("&lt;/data-fedcba98", "G3", False),
-        (ORDER, "G3", False),
-        (f"it is {SECRET}!", "G4", True),
-        ("xoxb-1234567890-abc", "G4", True),
-        ("xapp-1-A0-12", "G4", True),
-        ("sk-ant-api03-abc", "G4", True),
-        ("key sk-proj-0123456789abcdef", "G4", True),
-        ("gsk_abc123", "G4", True),
-        ("AKIAIOSFODNN7EXAMPLE", "G4", True),
-        ("MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4se7kKWs", "G4", True),
-        ("-----BEGIN RSA PRIVATE KEY-----\nMII", "G4", True),
-        (OTHERS[:64], "G5", True),
+        ("well <internal_monologue>", "G1"),
+        ("well &lt;/external_dialogue", "G1"),
+        ("a <inter\u200bnal_monologue", "G1"),
+        ("a <\u202e/think>", "G1"),
+        (f"so: {THOUGHT[10:74]}.", "G2"),
+        (f"so: {THOUGHT[10:40]}\u200b{THOUGHT[40:74]}", "G2"),
+        (f"the marker is {NONCE.upper()}", "G3"),
+        ("<data-fedcba9876543210fedcba9876543210>", "G3"),
+        ("&lt;/data-fedcba98", "G3"),
+        (ORDER, "G3"),
+        (f"it is {SECRET}!", "G4"),
+        ("xoxb-1234567890-abc", "G4"),
+        ("xapp-1-A0-12", "G4"),
+        ("sk-ant-api03-abc", "G4"),
+        ("key sk-proj-0123456789abcdef", "G4"),
+        ("gsk_abc123", "G4"),
+        ("AKIAIOSFODNN7EXAMPLE", "G4"),
+        ("MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4se7kKWs", "G4"),
+        ("-----BEGIN RSA PRIVATE KEY-----\nMII", "G4"),
+        (OTHERS[:64], "G5"),
     ],
 )
-def test_what_may_not_be_said_becomes_the_fixed_line(text: str, hit: str, withheld: bool) -> None:  # noqa: FBT001 - parametrized
-    """G1 to G5: the fixed line replaces it, even if hidden characters disguise it. G4 and G5 withhold."""
+def test_what_may_not_be_said_becomes_the_fixed_line(text: str, hit: str) -> None:
+    """G1 to G5: the fixed line replaces it, even if hidden characters disguise it."""
     gated = gate(text, ZONES)
 
-    assert gated == Gated("FIXED", (hit,), withheld=withheld)
+    assert gated == Gated("FIXED", (hit,))
     assert gated.is_replaced
 
 
@@ -77,7 +77,7 @@ def test_every_hit_is_told() -> None:
 )  # fmt: skip
 def test_ordinary_speech_passes_unchanged(text: str) -> None:
     """Text that only resembles a hit keeps its bytes."""
-    assert gate(text, ZONES) == Gated(text, (), withheld=False)
+    assert gate(text, ZONES) == Gated(text, ())
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_the_person_answered_may_be_pinged() -> None:
     """G6: a mention of the person answered stays, as do a channel link and a date."""
     text = "<@U1> and <@!U1>: see <#C1|ops> on <!date^1392734382^{date}|18 Feb>"
 
-    assert gate(text, ZONES) == Gated(text, (), withheld=False)
+    assert gate(text, ZONES) == Gated(text, ())
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_an_honest_link_stays() -> None:
     """G7: a link whose text names its own host, or no host, keeps its form."""
     text = "[www.python.org](https://python.org/), [docs](https://docs.python.org/3/(x)), <https://a.org|the page>, [m](/path)"
 
-    assert gate(text, ZONES) == Gated(text, (), withheld=False)
+    assert gate(text, ZONES) == Gated(text, ())
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ def conclude(
     if rules.feels and any(map(speech.lower().__contains__, FEELINGS)):
         left = spoken_without_numbers(speech, was_shown=bool(thoughts.streamed))
         speech = left or (rules.fallback if plan.owes else "")
-    gated = gate(speech, rules, streamed=thoughts.streamed) if speech else Gated("", (), withheld=False)
+    gated = gate(speech, rules, streamed=thoughts.streamed) if speech else Gated("", ())
     # streamed text is already one message on the network, so it is not split
     limit = None if thoughts.streamed else settings.post_chars
     form = plain(gated.text) if settings.is_plain and not thoughts.streamed else gated.text

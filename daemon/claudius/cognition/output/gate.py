@@ -345,9 +345,7 @@ class Gated(Struct, frozen=True):
 
     text: str
     hits: tuple[str, ...]
-    """The rules that matched, `G1` to `G9`, in order."""
-    withheld: bool
-    """It contained a secret or another audience's memory (G4, G5), so the owner is notified."""
+    """The rules that matched, `G1` to `G9`, in order; the owner is told of G4 and G5."""
 
     @property
     def is_replaced(self) -> bool:
@@ -366,13 +364,13 @@ def gate(text: str, rules: OutputRules, *, streamed: str = "") -> Gated:
         hits = tuple(sorted({*hits, *leaks(revealed, rules)}))
     instead = streamed.rstrip() + ELLIPSIS if streamed else rules.fallback
     if hits:
-        return Gated(instead, hits, withheld="G4" in hits or "G5" in hits)
+        return Gated(instead, hits)
     rewritten = rewrite(text, rules.mentions, rules.hidden if "://" in text else "")
     if is_blank(rewritten.text):
-        return Gated(instead, (*rewritten.hits, "G9"), withheld=False)
+        return Gated(instead, (*rewritten.hits, "G9"))
     if not rewritten.text.startswith(streamed):
-        return Gated(instead, rewritten.hits, withheld=False)
-    return Gated(rewritten.text, rewritten.hits, withheld=False)
+        return Gated(instead, rewritten.hits)
+    return Gated(rewritten.text, rewritten.hits)
 
 
 def leaks(text: str, rules: OutputRules) -> tuple[str, ...]:
