@@ -172,6 +172,8 @@ class Child:
             try:
                 found = json.loads(line)
             except (ValueError, RecursionError) as error:
+                if not line.lstrip().startswith(b"{"):
+                    continue
                 raise Cut("it wrote a line that is no JSON") from error
             for message in found if isinstance(found, list) else (found,):
                 yield message

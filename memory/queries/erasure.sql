@@ -361,7 +361,7 @@ UPDATE entry SET person = NULL WHERE entry_type = 'daimonSpeech' AND person IS N
 
 -- name: keep_others_lines
 DELETE FROM entry WHERE conversation = :conversation AND number = :number
-  AND (person IS NULL OR person IN (SELECT value FROM json_each(:ids)));
+  AND (person IS NULL OR entry_type = 'daimonSpeech' OR person IN (SELECT value FROM json_each(:ids)));
 
 -- name: keep_others_turn
 UPDATE turn SET person = CASE WHEN person IN (SELECT value FROM json_each(:ids)) THEN :person ELSE person END,

@@ -122,15 +122,15 @@ WHERE cycle IS NULL AND audience = :audience AND peer_id = :peer_id AND id <= :u
 -- name: promises_open
 -- scans: the open matters of people, when the second mind looks
 SELECT id, person, text, audience, due FROM matter m
-WHERE due IS NOT NULL AND closed_at IS NULL AND hidden_at IS NULL
-    AND NOT EXISTS (SELECT 1 FROM promise p WHERE p.turn = m.turn AND p.side = 'theirs' AND p.what = 'm' || m.short)
+WHERE due >= :since AND closed_at IS NULL AND hidden_at IS NULL AND raised_at IS NULL
+    AND NOT EXISTS (SELECT 1 FROM promise p WHERE p.turn = m.turn AND p.side = 'theirs' AND p.what = 'm' || m.id)
 ORDER BY due, id LIMIT :most;
 
 -- name: promise_broken
 -- Without its words, which are the matter's to keep or to lose.
 INSERT INTO promise (peer_id, side, what, stems, made_at, due_at, grace_s, state, turn, conversation, audience)
-SELECT m.person, 'theirs', 'm' || m.short, '[]', m.opened_at, m.due, 0, 'overdue', m.turn, t.conversation, m.audience
-FROM matter m JOIN turn t ON t.turn = m.turn WHERE m.id = :id
+SELECT m.person, 'theirs', 'm' || m.id, '[]', m.opened_at, m.due, 0, 'overdue', m.turn, coalesce(t.conversation, ''), m.audience
+FROM matter m LEFT JOIN turn t ON t.turn = m.turn WHERE m.id = :id
 ON CONFLICT (turn, side, what) DO NOTHING;
 
 -- name: peer_directed

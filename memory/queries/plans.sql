@@ -98,9 +98,9 @@ WHERE fired_turn IS NULL AND person IN (SELECT value FROM json_each(:persons)) O
 
 -- name: undertaken
 -- scans: a person who is missed, four times a day
--- What the soul undertook for a person in exactly this audience and has not done: it waits, or its time went by.
+-- What the soul undertook for a person in exactly this audience and has not done.
 SELECT text FROM due WHERE person IN (SELECT value FROM json_each(:persons)) AND audience = :audience AND made_as <> ''
-    AND repeat = '' AND (state = 'waiting' OR state = 'lapsed') ORDER BY scheduled_for LIMIT 1;
+    AND repeat = '' AND state = 'waiting' ORDER BY scheduled_for LIMIT 1;
 
 -- name: plans_due
 SELECT d.id, d.kind, d.scheduled_for, d.first_at, d.zone, d.repeat, d.until, d.conversation, d.process, d.params, d.text,

@@ -13,11 +13,15 @@ import pytest
 from archiving import Kept, at, bare, linear
 from claudius.errors import ClaudiusError
 from claudius.home import Home
+from claudius.intent import ModelVersion
 from claudius.memory.archive import Archive
 from claudius.memory.archive.remote import Remote
 from claudius.memory.archive.repository import LIMIT_S, Repository
 from claudius.memory.database import StorePlace
-from contracts.store.ground import ANA, BEN
+from claudius.memory.erasing import put_portrait_back
+from claudius.memory.seen import Derived, ErasedSource
+from claudius.perception import private
+from contracts.store.ground import ANA, BEN, NOW, exchange, heard
 
 
 @pytest.fixture
@@ -216,3 +220,25 @@ async def test_scale_f16_who_is_forgotten_is_in_no_machines_history(
             assert "canary" not in machine.git("cat-file", "--batch-all-objects", "--batch")
             assert not [path for path in machine.home.memory.glob("users/*/*.md") if "canary" in path.read_text()]
         await one.is_whole()
+
+
+async def test_scale_f17_what_was_taken_back_elsewhere_is_no_edit_of_an_owner(
+    postgres_url: str, tmp_path: Path, remote: str
+) -> None:
+    """A portrait is put back while another machine has the role: the file of before does not return with the first."""
+    derived, place = Derived(ErasedSource()), {"person": ANA, "audience": private(ANA)}
+    async with machines(postgres_url, tmp_path, remote) as (one, other):
+        await one.store.start("boot", NOW)
+        for n, text in enumerate(("a bee", "a heron", "a dove"), 1):
+            model = ModelVersion(**place, version=n, markdown=f"## Likes\n{text}\n", note="")
+            intent = await exchange(one.store, heard(n=n), model=model)
+        derived.first.add(intent.turn)
+        await one.settle()
+        await other.settle()
+        await other.store.core.write(lambda db: put_portrait_back(db, derived, place, set()))
+        await other.round()
+        await one.again()
+        await one.round()
+        found = await one.text()
+
+    assert "a heron" in (found or "")

@@ -87,6 +87,16 @@ async def test_a_prompt_that_was_too_long_is_told_for_an_hour(error: type[Provid
     assert chain.notices() == []
 
 
+async def test_a_prompt_that_was_refused_once_and_taken_as_it_is_was_not_too_long(world: World) -> None:
+    """A shorter one later says nothing of it."""
+    chain, talk = world.chain(voice(BadRequest())), (Message("user", "a"), Message("assistant", "b"))
+    await fails(chain, replace(ASK, history=talk))
+    await hear(chain, replace(ASK, history=talk))
+    await hear(chain, ASK)
+
+    assert chain.notices() == []
+
+
 @pytest.mark.parametrize("kind", RETRYABLE)
 async def test_then_the_next_voice_is_asked(kind: type[ProviderError], world: World) -> None:
     """When the retries are used up, the next provider in the chain is asked."""

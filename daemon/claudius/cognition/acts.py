@@ -207,7 +207,7 @@ def _written(text: str) -> Iterator[str]:
         try:
             _, at = _OBJECT.raw_decode(text, begins)
         except (ValueError, RecursionError):
-            at = text.find("\n{", begins) if "\n{" in text[begins:] else len(text)
+            at = (text.find("\n{", begins) + 1 or len(text) + 1) - 1
         yield text[begins:at].strip()
     yield from text[at:].splitlines()
 

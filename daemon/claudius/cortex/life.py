@@ -191,7 +191,7 @@ class Cortex:
     def _refresh(self) -> None:
         state, enabled = self._state, self._thresholds().enabled
         if "promise_timeout" in enabled:
-            state.watch(self._ties.store.ledger.open_promises())
+            state.watch(self._ties.store.ledger.open_promises(self._ties.clock()))
         if "farming" in enabled:
             state.farming = {**state.farming, **self._watch.farming(state.events)}
         if "new_peer" in enabled:

@@ -50,6 +50,7 @@ from claudius.memory.database import (
     stamp,
     struct_of,
 )
+from claudius.memory.facts import OPEN_DAYS
 from claudius.memory.inbox import accept
 from claudius.memory.seeing import Seeing
 from claudius.prompt import valid
@@ -406,9 +407,10 @@ class LedgerStore:
         with self._core.snapshot() as db:
             return all(db.one("turn_noted", turn=turn) for turn in turns)
 
-    def open_promises(self) -> Sequence[Promise]:
-        """Return what peers were to do by a day and no cycle has handled as overdue, soonest first."""
-        return [promise_of(row) for row in self._core.look("promises_open", most=500)]
+    def open_promises(self, now: datetime) -> Sequence[Promise]:
+        """Return what peers were to do by a day and was neither raised nor handled as overdue, soonest first."""
+        since = (now.date() - timedelta(days=OPEN_DAYS)).isoformat()
+        return [promise_of(row) for row in self._core.look("promises_open", since=since, most=500)]
 
     def inbound(self, peer_id: str, limit: int) -> tuple[Sequence[Interaction], Sequence[int]]:
         """Return a peer's newest messages and newest trusts, each oldest first. For code only, never for a prompt."""

@@ -240,8 +240,10 @@ class Chain:
     def _answered(self, provider: Provider, request: Request, done: Done) -> None:
         self.last_error = None
         talk, messages = self._refused
-        if talk == request.conversation and messages > len(request.history):  # its server says it in words of its own
-            self._overflows(provider)
+        if talk == request.conversation:
+            self._refused = ("", 0)
+            if messages > len(request.history):  # its server says it in words of its own
+                self._overflows(provider)
         self._tally.answered(provider, request, done)
         account = (self._mark, provider.name)
         if self._resting and (rest := self._resting.pop(account, None)):

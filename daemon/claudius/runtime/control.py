@@ -159,6 +159,9 @@ class ControlSocket:
         if task is None:  # pragma: no cover - asyncio always runs a callback in a task
             return
         connection = ControlConnection(reader, writer)
+        if len(self._open) >= resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2:  # half are for everything else
+            await connection.close()
+            return
         self._open.add(task)
         try:
             await self._serve(connection, reader)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import Any
+from urllib.parse import unquote
 
 from msgspec import Struct, field
 
@@ -123,7 +124,8 @@ def _arguments(part: Any, whole: JSON, followed: set[str]) -> tuple[dict[str, An
     ref = str(part.get("$ref", ""))
     if ref.startswith("#/") and ref not in followed and len(followed) < SCHEMA_DEPTH:
         followed.add(ref)
-        groups.append([reduce(lambda found, name: _of(dict, found, name), ref[2:].split("/"), whole)])
+        names = [one.replace("~1", "/").replace("~0", "~") for one in unquote(ref[2:]).split("/")]
+        groups.append([reduce(lambda found, name: _of(dict, found, name), names, whole)])
     for found in [[_arguments(one, whole, followed) for one in group] for group in groups if group]:
         for named, _, also in found:
             for name, one in named.items():

@@ -387,10 +387,12 @@ async def _(ground: Ground) -> None:
         for n, perception in enumerate(told):
             matter = MatterOpened(person=ANA, text=f"report {n}", when=NOW.date() + timedelta(days=n))
             await exchange(store, perception, acts=(matter,))
-        first, second, third = store.ledger.open_promises()
+        first, second, third = store.ledger.open_promises(NOW)
         await exchange(store, messages(1, at=OPS, first=4)[0], acts=(MatterClosed(matter=second.id),))
         await store.ledger.reflect(reflected(overdue=(first.id,)))
-        assert store.ledger.open_promises() == [third]
+        await store.people.link(ANA, BEN)
+        assert [one.what for one in store.ledger.open_promises(NOW)] == [third.what]
+        assert store.ledger.open_promises(NOW + timedelta(days=33)) == []
         assert (third.what, third.overdue_at.isoformat()) == (
             "report 2",
             f"{NOW.date() + timedelta(days=3)}T12:00:00+00:00",

@@ -208,7 +208,12 @@ def _words(node: object) -> Iterator[str]:
             for name in _WORDED:
                 yield from _words(node.get(name))
             for name in node:
-                if name not in (*_WORDED, "confirm"):  # which is shown once its button is pressed
+                if name not in (
+                    *_WORDED,
+                    "confirm",
+                    "initial_option",
+                    "initial_options",
+                ):  # shown once its button is pressed; one of the options
                     yield from _words(_objects(node, name) or object_of(node, name))
 
 

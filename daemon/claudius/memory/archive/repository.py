@@ -162,6 +162,13 @@ class Repository:
         lines = self.run(("log", form, commit, "--"), also=also).decode("utf-8", "replace").splitlines()
         return [HistoryCommit(*one.split(" ", 1)) for one in lines]
 
+    def holds(self, path: str, content: bytes) -> bool:
+        """Return whether a file is as it is committed here."""
+        try:
+            return self.run(("show", f"HEAD:{path}")) == content
+        except GitFailed:
+            return False
+
     def begin_empty(self) -> None:
         """Make a first commit without any file, for a history of which nothing is kept."""
         tree = self._git("hash-object", "-t", "tree", "-w", "--stdin").strip()

@@ -44,7 +44,6 @@ def open_writer(path: Path) -> sqlite3.Connection:
         with ExitStack() as undo:
             undo.callback(connection.close)
             add_functions(connection)
-            connection.execute("PRAGMA journal_mode = WAL")  # a copy has none: its readers would hold up who writes
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute("PRAGMA secure_delete = ON")

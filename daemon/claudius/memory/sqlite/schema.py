@@ -123,6 +123,8 @@ def open_database(path: Path, migrations: Mapping[int, str], backups: Path) -> s
         found = check_identity(connection, path, migrations)
         check_log(connection, path, log)
         _check_pages(connection, path)
+        with private_files():
+            connection.execute("PRAGMA journal_mode = WAL")  # a copy has none: its readers would hold up who writes
         if found < len(migrations):
             back_up(path, backups, datetime.now(UTC))
             _migrate(connection, migrations, found)
