@@ -390,6 +390,7 @@ async def _(ground: Ground) -> None:
         first, second, third = store.ledger.open_promises(NOW)
         await exchange(store, messages(1, at=OPS, first=4)[0], acts=(MatterClosed(matter=second.id),))
         await store.ledger.reflect(reflected(overdue=(first.id,)))
+        await exchange(store, messages(1, person=BEN, at=OPS, first=5)[0])
         await store.people.link(ANA, BEN)
         assert [one.what for one in store.ledger.open_promises(NOW)] == [third.what]
         assert store.ledger.open_promises(NOW + timedelta(days=33)) == []
