@@ -129,18 +129,14 @@ def _settled_by_words(world: World, kept: _Kept, home: Home) -> Iterator[str]:
 def _in_order(world: World, kept: _Kept, home: Home) -> Iterator[str]:
     del home
     heard = {row["key"]: row for row in kept.rows("SELECT key, position, heard_at, taken_at, conversation FROM inbox")}
-    turns = {row["key"]: row["answers"] for row in kept.rows("SELECT key, answers FROM outbox WHERE part = 0")}
-    firsts = [
-        (seen.conversation, heard.get(json.loads(turns[seen.key])[-1])) for seen in world.visible if seen.key in turns
-    ]
-    by_place: dict[str, list[sqlite3.Row]] = defaultdict(list)
-    for place, row in firsts:
-        if row is not None:
-            by_place[place].append(row)
+    turns = {row["key"]: row for row in kept.rows("SELECT key, answers, at FROM outbox WHERE part = 0")}
+    by_place: dict[str, list[tuple[sqlite3.Row, str]]] = defaultdict(list)
+    for turn in [turns[seen.key] for seen in world.visible if seen.key in turns]:
+        if row := heard.get(json.loads(turn["answers"])[-1]):  # it is taken down as taken after it is read
+            by_place[row["conversation"]].append((row, min(turn["at"], row["taken_at"] or row["heard_at"])))
     for place, rows in by_place.items():
-        for before, after in pairwise(rows):
-            came_late = after["heard_at"] >= (before["taken_at"] or before["heard_at"])
-            if after["position"] < before["position"] and not came_late:
+        for (before, began_at), (after, _) in pairwise(rows):
+            if after["position"] < before["position"] and after["heard_at"] < began_at:
                 yield f"O3: in {place}, {after['key']} was answered after {before['key']}"
 
 

@@ -220,6 +220,7 @@ def test_rewriting_twice_changes_nothing_more(text: str) -> None:
 
 
 @given(text_of_shards | text_of_constructs)
+@example("there.data:data:text/html,x")
 def test_what_is_said_pings_and_hides_nothing(text: str) -> None:
     """G6 to G8 hold for any text: no mass or foreign mention, image, running scheme or hidden character remains."""
     said = gate(text, ZONES).text

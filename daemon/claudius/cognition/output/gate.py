@@ -33,8 +33,10 @@ _REFERENCE = re.compile(
     rf"^( {{0,3}})\[([^\[\]\n]{{1,{LABEL_CHARS}}})\]:(?=[ \t]{{0,8}}<?(?:(?:https?:)?//|www\.))",
     re.MULTILINE | re.IGNORECASE,
 )
-SCHEME_START = r"(?<![A-Za-z0-9+.\-])(?<!data:)(?<!file:)(?<!javascript:)(?<!vbscript:)"
-"""A scheme is matched only at its start, so that a run of schemes counts as one."""
+SCHEME_START = r"(?<![A-Za-z0-9+.\-])" + "".join(
+    rf"(?<!\A{one}:)(?<![^A-Za-z0-9+.\-]{one}:)" for one in ("data", "file", "javascript", "vbscript")
+)
+"""A scheme is matched only at its start, so that a run of schemes counts as one; `there.data:` is none."""
 _SCHEME = re.compile(
     rf"{SCHEME_START}(?:(?:javascript|vbscript|data|file):)*"
     r"(?:(?:javascript|vbscript):(?=\S)|data:(?=[\w.+\-]*[;,/])|file:(?=[/\\]))",
