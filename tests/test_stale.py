@@ -18,7 +18,7 @@ ALLOWED = {
     "adapters/slack/outgoing.py: SlackPoster.speak": "a latch: whoever finds it open posts once more in the older form",
     "console/walls.py: Walls._own_user": f"{ONE_TASK} a connection: its requests come one after the other",
     "cortex/life.py: Cortex._live": f"{ONE_TASK}: it is the second mind's own",
-    "memory/archive/worker.py: Aligning.look": f"{ONE_TASK}: the archive holds its lock around each round",
+    "memory/archive/worker.py: Archive._take_over": f"{ONE_TASK}: the archive holds its lock around each round",
     "memory/archive/worker.py: Archive._commit_all": f"{ONE_TASK}: the archive holds its lock around each round",
     "memory/postgres/store.py: PostgresInbox.accept": "it only saves asking the store again, which decides",
     "providers/home/__init__.py: LlamaServer.start": "it holds its lock",

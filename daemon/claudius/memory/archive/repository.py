@@ -27,7 +27,7 @@ from claudius.memory.archive.changes import (
     read_log,
     read_marks,
 )
-from claudius.memory.documents import OUR_PATHS, SOUL_STATE, USERS, short_id
+from claudius.memory.documents import OUR_PATHS, SOUL_STATE, USERS, is_ours, short_id
 
 LIMIT_S = 30.0
 LOG_AT_MOST = 2000
@@ -201,11 +201,20 @@ class Repository:
             raise GitBusy(str(error)) from error
 
     def align_index(self) -> None:
-        """Give the index what is checked out of our own files, so that they do not look staged or reverted."""
+        """Give the index what is checked out of our own files, so that they do not look staged or reverted.
+
+        Not by `git reset`, which runs the filters that a repository names.
+        """
         if self.head() is None:
             return
         try:
-            self._git("reset", "--quiet", "--", *OUR_PATHS)
+            committed = self.run(("ls-tree", "-rz", "HEAD", "--", SOUL_STATE, USERS)).split(b"\0")
+            ours = [one for one in committed if is_ours(one.partition(b"\t")[2].decode("utf-8", "replace"))]
+            gone = [
+                b"0 %b\t%b" % (b"0" * 40, path)
+                for path in self.run(("ls-files", "-z", "--", *OUR_PATHS)).split(b"\0")[:-1]
+            ]
+            self._git("update-index", "-z", "--index-info", given=b"".join([one + b"\0" for one in (*gone, *ours)]))
         except (GitBusy, GitSlow):
             raise
         except GitFailed:
