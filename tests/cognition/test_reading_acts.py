@@ -241,22 +241,6 @@ def test_a_fact_is_whose_it_is_said_of() -> None:
     assert of_zoe.act == FactKnown(person="slack:T:U1", kind="other", text="Eats no nuts", keys=("a", "b"), of="Zoe")
 
 
-BARE = (
-    "Juno|María José de la Cruz|Mohammed bin Salman|O’Brien|bell hooks|Will Smith|李小龙|محمد بن سلمان|McDonald Jr.|K"
-)
-TOLD = (
-    "Her name is Juno|I’m Juno|name: Juno|my name is juno|Ich heiße Juno|Ella se llama Juno|Её имя Юнона|Juno, not June"
-)
-
-
-@pytest.mark.parametrize(("texts", "of", "is_taken"), [(BARE, "", True), (TOLD, "", False), (TOLD, "her cat", True)])
-def test_what_one_is_called_is_a_bare_name(texts: str, of: str, *, is_taken: bool) -> None:
-    """What tells of a name is no name; only of somebody who is not here it is a fact as any other."""
-    done = [isinstance(read_act("know", known(), text=one, kind="name", of=of), Doable) for one in texts.split("|")]
-
-    assert {*done} == {is_taken}
-
-
 def test_what_is_too_long_is_cut() -> None:
     """A text at 300 characters, keys after the eighth."""
     done = read_act("know", known(), text="x" * 400, keys=[f"k{n}" for n in range(12)])

@@ -36,7 +36,6 @@ from claudius.acts import (
 from claudius.cognition.timing import known_zone, zone_name, zone_of
 from claudius.decoding import misshapen, ready
 from claudius.errors import BadConfiguration
-from claudius.memory.facts import NAME, is_name
 from claudius.prompt import UNSEEN, quoted, short_name
 from claudius.recollection import MOST_MATTERS, EntryType, Recollection
 from claudius.recurrence import fitting, local_instant
@@ -306,13 +305,11 @@ def _know(act: _Know, known: ActsBasis) -> FactKnown:
     about = _present(act.of, known) if act.of else me
     kind: FactKind = next((one for one in get_args(FactKind) if one == act.kind.strip().casefold()), "other")
     keys = act.keys.split(",") if isinstance(act.keys, str) else act.keys
-    since, text = _day(act.since, "since"), _text(act.text)
-    if kind == NAME and (about or not act.of) and not is_name(text):
-        raise _Refusal("its `text` is no bare name: write only what they are called")
+    since = _day(act.since, "since")
     return FactKnown(
         person=about or me,
         kind=kind,
-        text=text,
+        text=_text(act.text),
         keys=tuple(dict.fromkeys([short for one in keys if (short := _short(str(one)))]))[:MOST_KEYS],
         since=since,
         until=_until(act.until, since),

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from claudius.acts import MOST_KEYS, TEXT_CHARS, FactEnded, FactKnown, Forgotten, MatterClosed, MatterOpened
 from claudius.intent import WHAT, Intent
 from claudius.memory.database import Database, Decoding, Row, dump, instant, maybe_instant, parse, parse_object, stamp
-from claudius.memory.ranking import FUNCTION_WORDS, questions, stemmed
+from claudius.memory.ranking import questions, stemmed
 from claudius.memory.seeing import Seeing, canonical
 from claudius.perception import TERMINAL, Origin, Perception, Place, internal, private
 from claudius.prompt import short_name, valid
@@ -32,7 +32,6 @@ from claudius.recollection import MOST_MATTERS, STATE_DEFAULTS, Fact, Matter, Pa
 from claudius.recurrence import zone_named
 
 CONSTRAINT, NAME = "constraint", "name"
-NAME_WORDS = 7
 NEWEST_OF = (NAME, "home", "work")
 """Kinds of which the newest always stands beside the constraints."""
 SHOWN_CHARS, LINE_CHARS = 600, 60
@@ -591,23 +590,6 @@ class ToldName(Struct, frozen=True):
     name: str
     stated_s: float
     audience: str = ""
-
-
-_PARTICLES = frozenset(
-    """af al av bin bint da das de degli dei del della den der des di do dos du e el ibn la las le los of op ould ten
-    ter the to und van vom von y zu zum zur де дер фон""".split()  # noqa: SIM905 - a list of words
-)
-
-
-def is_name(text: str) -> bool:
-    """Return whether a text may be what somebody is called, and does not tell of it as `Her name is Juno` does. Pure.
-
-    Beside particles every word has a capital; without any capital, two words are a name.
-    """
-    words = text.replace("’", "'").split()
-    plain = [one for one in words if one[0].islower() and one not in _PARTICLES]
-    says = re.search("[:;=?¿,،、。：；]", text) or any("'" in one and one.lower() in FUNCTION_WORDS for one in words)
-    return not says and len(words) <= NAME_WORDS and len(plain) <= (0 if any(one[0].isupper() for one in words) else 2)
 
 
 def told_of_name(row: Any) -> Iterator[ToldName]:
