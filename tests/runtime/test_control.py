@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import resource
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from claudius.adapters.terminal import TerminalAdapter
 from claudius.home import Home
 from claudius.perception import Perception
-from claudius.runtime.control import FRAME_BYTES, ControlConnection, ControlSocket, FrameTooLong, connect
+from claudius.runtime.control import FRAME_BYTES, ControlConnection, ControlSocket, FrameTooLong, connect, most_clients
 from claudius.runtime.logs import LOG, lost, start_log
 
 MANY = 300
@@ -75,6 +76,24 @@ async def test_a_frame_that_nobody_would_take_is_not_sent(home: Home) -> None:
         await connection.send({"op": "echo", "words": "short"})
 
         assert await connection.receive() == {"event": "echo", "words": "short"}
+
+
+@pytest.mark.parametrize(("allowed", "most"), [(256, 128), (1024, 512), (resource.RLIM_INFINITY, 4096)])
+def test_half_of_the_files_are_for_clients(allowed: int, most: int) -> None:
+    """Half of the open files are for clients; without a limit on files, clients have one all the same."""
+    assert most_clients(allowed) == most
+
+
+async def test_a_crowd_takes_no_more_than_its_half(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients over the limit are closed at once; once one has left, the next is heard."""
+    monkeypatch.setattr("claudius.runtime.control.most_clients", lambda _: 1)
+    socket = ControlSocket(home.socket, {})
+    await socket.open()
+    async with connect(home.socket) as first, connect(home.socket) as second:
+        assert await second.receive() is None
+        await first.send({"op": "nonsense"})
+        assert await first.receive() == {"event": "error", "message": "no such operation: nonsense"}
+    await socket.close()
 
 
 async def test_a_line_is_heard_whatever_its_client_calls_it(home: Home) -> None:

@@ -44,10 +44,8 @@ def parts(ties: Ties, state: State, fired: Sequence[str]) -> list[Part]:
         flags: dict[str, tuple[str, ...]] = {}
         mine = tuple(one for one in overdue if one.audience == audience)
         for promise in mine:
-            flags[promise.peer_id] = (
-                *flags.get(promise.peer_id, ()),
-                f"its day is over, and it is open: {promise.what}",
-            )
+            said = f"its day is over, and it is open: {promise.what}"
+            flags[promise.peer_id] = (*flags.get(promise.peer_id, ()), said)
         for name, peers in (("farming pattern", state.farming), ("first contact", state.new_peers)):
             for peer in (peer for peer, where in peers.items() if where == audience):
                 flags[peer] = (*flags.get(peer, ()), name)

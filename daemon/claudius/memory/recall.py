@@ -79,10 +79,8 @@ def recall(
     if is_spoken_to and not speaker.turns_here:
         ids, is_direct = seeing.ids(speaker.person), seeing.audience.startswith(private(""))
         is_met = any(db.one("answered_before", person=one) for one in ids)
-        is_known = is_met and any(
-            db.one("answered_in", person=one, audience=private(other)) for other in ids for one in ids
-        )
-        speaker = replace(speaker, is_met=is_met, is_new_here=is_direct and not is_known)
+        in_private = (db.one("answered_in", person=one, audience=private(other)) for other in ids for one in ids)
+        speaker = replace(speaker, is_met=is_met, is_new_here=is_direct and not (is_met and any(in_private)))
     others = _others(db, seeing, conversation, kept.whole if kept else ())
     past = kept.past if kept else ()
     process, last_at = _process(row)

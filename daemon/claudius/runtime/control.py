@@ -43,6 +43,11 @@ def allow_files() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
+def most_clients(allowed: int) -> int:
+    """Return how many clients a process accepts with this limit of open files: half are for everything else. Pure."""
+    return (FILES if allowed == resource.RLIM_INFINITY else allowed) // 2
+
+
 class FrameTooLong(ClaudiusError):
     """What was to be said is too long."""
 
@@ -159,7 +164,7 @@ class ControlSocket:
         if task is None:  # pragma: no cover - asyncio always runs a callback in a task
             return
         connection = ControlConnection(reader, writer)
-        if len(self._open) >= resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2:  # half are for everything else
+        if len(self._open) >= most_clients(resource.getrlimit(resource.RLIMIT_NOFILE)[0]):
             await connection.close()
             return
         self._open.add(task)

@@ -158,20 +158,21 @@ class Passage(Struct, eq=False):
 
     admission: Admission
     may_begin: asyncio.Event = field(default_factory=asyncio.Event)
-    is_busy: bool = False
+    busy: asyncio.TimerHandle | None = None
+    """Ends its being busy, if it is; None = it is not."""
     is_over: bool = False
 
     def occupy(self) -> None:
         """Count it among the busy, but not for long."""
-        if not self.is_over:
-            self.is_busy = True
+        if not (self.is_over or self.busy):
+            self.busy = asyncio.get_running_loop().call_later(BUSY_S, self._vacate)
             self.admission.busy += 1
             self.may_begin.set()
-            asyncio.get_running_loop().call_later(BUSY_S, self._vacate)
 
     def _vacate(self) -> None:
-        if self.is_busy:
-            self.is_busy = False
+        if self.busy:
+            self.busy.cancel()
+            self.busy = None
             self.admission.busy -= 1
             self.admission.open()
 
@@ -182,8 +183,7 @@ class Passage(Struct, eq=False):
         try:
             yield
         finally:
-            if not self.is_busy:
-                self.occupy()
+            self.occupy()
 
     def end(self) -> None:
         """End it; a second time changes nothing."""

@@ -128,6 +128,8 @@ def _styled(text: str) -> str:
 
 _WORDED = ("title", "subtitle", "text", "label", "description", "body", "alt_text", "fields", "elements", "accessory")
 """Where a block, or what stands in one, has words that people see; in this order."""
+_NOT_SHOWN = ("confirm", "initial_option", "initial_options")
+"""A question that a button asks once it is pressed, and choices that stand among the options already."""
 _INLINE = frozenset({"rich_text_section", "rich_text_preformatted", "rich_text_quote"})
 
 
@@ -208,12 +210,7 @@ def _words(node: object) -> Iterator[str]:
             for name in _WORDED:
                 yield from _words(node.get(name))
             for name in node:
-                if name not in (
-                    *_WORDED,
-                    "confirm",
-                    "initial_option",
-                    "initial_options",
-                ):  # shown once its button is pressed; one of the options
+                if name not in (*_WORDED, *_NOT_SHOWN):
                     yield from _words(_objects(node, name) or object_of(node, name))
 
 

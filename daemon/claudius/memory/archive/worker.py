@@ -368,8 +368,10 @@ class Archive:
                 continue
             ids = path.parent.name.rpartition("-")[2], path.stem.rpartition("-")[2]
             document = Document() if name == SOUL_STATE else by_name.get(ids)
-            is_ours_still = await self._in_thread(partial(self._repository.holds, name, found.content))
-            if document and not is_ours_still and not self._store.documents.has_written(document, text, ever=True):
+            is_ours_still = partial(self._repository.holds, name, found.content)
+            if document and not (
+                self._store.documents.has_written(document, text, ever=True) or await self._in_thread(is_ours_still)
+            ):
                 if found.age_s < HALF_WRITTEN_S:
                     raise GitBusy(f"{name} is just being written")
                 await self._by_hand(document, text)
