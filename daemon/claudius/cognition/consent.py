@@ -176,7 +176,7 @@ def _third_parties(known: Recollection, used: Sequence[ToolStep], history_from: 
     for perception in known.perceptions:
         yield from _foreign(perception)
     yield from [_result(one.tool) for one in used if one.third]
-    for past in known.past:
+    for past in known.past[-1:] if history_from is None else known.past:
         for entry in past.entries:
             if entry.metadata.get("third") and is_whole(past, known):
                 yield _result(str(entry.metadata.get("tool", "a tool")))

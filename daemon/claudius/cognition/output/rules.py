@@ -399,7 +399,8 @@ def repeats(text: str, rules: OutputRules) -> bool:
 def echoes(reply: str, message: str) -> bool:
     """Return whether a reply is mostly the message that it answers, and says nothing of its own. Pure."""
     heard, said = _WORDS.findall(message.casefold()), _WORDS.findall(reply.casefold())
-    if len(heard) < ECHO_WORDS or len(said) < ECHO_WORDS:
+    shared = sum(map(set(said).__contains__, heard))  # the most that one piece could repeat
+    if min(len(heard), len(said)) < ECHO_WORDS or shared < ECHO_SHARE * len(heard):
         return False
     same = SequenceMatcher(None, heard, said, autojunk=False).find_longest_match()
     own = [word for word in said if word not in heard]
