@@ -67,11 +67,11 @@ def wait_s(asked_s: float, most_s: float) -> float:
     return min(max(asked_s, 0.0), most_s) if asked_s == asked_s else 0.0  # noqa: PLR0124 - NaN alone is not itself
 
 
-def near(word: str, known: Iterable[str], likeness: float = 0.6) -> str:
+def near(word: str, known: Iterable[str]) -> str:
     """Return which known names a misspelt one resembles, as the end of a sentence; empty if none does. Pure."""
     from difflib import get_close_matches  # noqa: PLC0415 - only where something is misspelt
 
-    found = get_close_matches(word, list(known), n=2, cutoff=likeness)
+    found = get_close_matches(word, list(known), n=2)
     return f"; did you mean {' or '.join(map(repr, found))}?" if found else ""
 
 

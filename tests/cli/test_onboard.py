@@ -270,9 +270,9 @@ async def test_a_typo_ends_nothing_and_good_answers_are_kept(machine: Machine) -
             terminal.until("Hear the members of")
             terminal.type("y")
             terminal.until("Which voices, with commas? (auto, anthropic_api, agent_sdk, claude_cli")
-            terminal.type("scriptd")
-            terminal.until("there is no 'scriptd'")
-            terminal.until("Which voices")
+            for said, shown in (("scriptd", "there is no 'scriptd'"), ("auto", "What now?"), ("", "[rehearsal]:")):
+                terminal.type(said)
+                terminal.until(shown)
             terminal.type("scripted")
             terminal.until("What may it call you?")
             terminal.type("")

@@ -111,9 +111,9 @@ async def test_owners_commands_are_refused_to_everybody_else(network: str, home:
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        *[(text, Kind.COMMAND) for text in ("/sttus", "!whomai", "!mute bob", "/unmute @Bob", "!mute @Bob for 2h")],
+        *[(text, Kind.COMMAND) for text in ("/sttus", "!whomai", "!plan", "!helpp", "!mute bob", "/unmute @Bob")],
         *[(text, Kind.MESSAGE) for text in ("!Stop", "!export the report as pdf", "!mute button is broken", "!!")],
-        ("!please", Kind.MESSAGE),
+        *[(text, Kind.MESSAGE) for text in ("!please", "!like", "!hope", "!come", "!cute", "!blink", "!keen")],
     ],
 )
 def test_a_mistyped_command_is_no_talk(text: str, kind: Kind, place: str) -> None:

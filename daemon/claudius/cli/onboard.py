@@ -95,8 +95,7 @@ def onboard(*, yes: bool, adapters: str, providers: str, env_file: Path | None, 
     for part in (*(name for name in networks if name in TOKENS), VOICE):
         found = setup.voice(voices, providers) if part == VOICE else setup.network(part)
         checks += found
-        if part != VOICE and not setup.is_left_out(part):
-            heard.append(part)
+        heard += [part] if found and part != VOICE else []  # nothing is found of what is left out
         setup.settings["adapters"] = (*heard, *there_too)
         if is_asked:
             setup.keep()
@@ -174,15 +173,11 @@ class Setup:
 
     def __init__(self, home: Home, given: Mapping[str, str], networks: Sequence[str], *, is_asked: bool) -> None:
         self._home, self._given, self._is_asked = home, given, is_asked
-        self._networks, self._left_out = networks, set[str]()
+        self._networks = networks
         self._secrets = {name: value for name, value in given.items() if name in OPTIONAL}
         self.settings: dict[str, Sequence[str] | bool] = {"adapters": networks}
         if owners := load(home, os.environ).config.owners:
             self.settings["owners"] = owners
-
-    def is_left_out(self, network: str) -> bool:
-        """Return whether somebody chose to do without a network."""
-        return network in self._left_out
 
     def network(self, name: str) -> list[Check]:
         """Set a network up; ask again until it works, or somebody decides otherwise. Returns the last checks."""
@@ -204,7 +199,6 @@ class Setup:
                 break
             self._secrets |= {REFUSED[check.name]: "" for check in checks if check.name in REFUSED and not check.ok}
         if chosen == LEAVE_OUT:
-            self._left_out.add(name)
             for token in TOKENS[name]:
                 self._secrets.pop(token, None)
             return []
@@ -229,6 +223,7 @@ class Setup:
             if self._choice(checks, (AGAIN, KEEP)) != AGAIN:
                 return checks
             self._secrets["ANTHROPIC_API_KEY"] = given = ""
+            names.default = "rehearsal" if voices == (mind.AUTO,) else names.default
 
     def finish(self, *, is_well: bool) -> None:
         """Offer what is off by default if somebody answers, and keep everything; nothing that is unwell unasked."""

@@ -308,8 +308,6 @@ class Signals:
 
     def __init__(self) -> None:
         self.ending = asyncio.Event()
-        self.reread: Callable[[], None] = lambda: None
-        """Called on SIGHUP."""
 
     @contextmanager
     def heard(self) -> Iterator[None]:
@@ -319,16 +317,13 @@ class Signals:
         before = {kind: signal.getsignal(kind) for kind in kinds}
         for kind in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(kind, self._end)
-        loop.add_signal_handler(signal.SIGHUP, self._hang_up)
+        loop.add_signal_handler(signal.SIGHUP, lambda: None)  # until a soul is awake, which reads its settings again
         try:
             yield
         finally:
             for kind in kinds:
                 loop.remove_signal_handler(kind)
                 signal.signal(kind, before[kind])
-
-    def _hang_up(self) -> None:
-        self.reread()
 
     def _end(self) -> None:
         log.info("asked to end")
@@ -382,7 +377,7 @@ async def live(home: Home, waking: Waking, *, starter: Starter) -> None:
             soul.reread()
             starter.reloading()
 
-        signals.reread = reread
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reread)
         try:
             await _awake(soul, starter, signals)
         except BaseException as error:

@@ -13,7 +13,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from claudius.cognition.consent import MCP
-from claudius.errors import near
 from claudius.perception import (
     COMMANDS,
     CommandExtra,
@@ -51,8 +50,6 @@ _SOMEBODY = r"\S+:\S+:\S+"
 _CODE = r"\w{4}-?\w{4}"
 _MISTYPED = re.compile(r"[!/](?!stop$)([a-z]+|(un)?mute \S+( for \S+)?)", re.IGNORECASE)
 """What may be a command that went wrong; `!stop` is no command: it ends a turn."""
-LIKENESS = 0.75
-"""How like a command its mistyped word is: `!hlep` is, `!wow` and `!please` are talk."""
 _NUMBERS = r"\d{1,2}( \d{1,2}){0,19}"
 _WORD = r"[^\s,.;:!?]+"
 _CALL = r"[a-z2-7]{16}/\d{1,3}"
@@ -228,7 +225,7 @@ def as_command(perception: Perception) -> Perception:
     signs = "!/" if is_terminal(perception.conversation) else "!"
     body = command_in(text, is_called=is_called, signs=signs)
     typed = text.strip() if is_called and not body else ""
-    if _MISTYPED.fullmatch(typed) and (typed[0] == "/" or near(typed[1:].split()[0].lower(), TABLE, LIKENESS)):
+    if _MISTYPED.fullmatch(typed) and (typed[0] == "/" or _is_slip(typed[1:].partition(" ")[0].lower())):
         body = typed[1:]  # it is told that it is no command
     if not body:
         return perception
@@ -245,6 +242,20 @@ def as_command(perception: Perception) -> Perception:
     if not is_public or read_command(body) != CommandLine("quiet"):
         return command
     return replace(command, extra=replace(command.extra, hushes=about(command)))  # before what follows is accepted
+
+
+def _is_slip(word: str) -> bool:
+    """Return whether a word is a command, or one with a letter too few, too many or in the next one's place. Pure.
+
+    The first letter stands, and another letter makes another word: `!hope` is not `!home`, nor `!cute` `!mute`.
+    """
+    return any(
+        right == wrong[:n] + rest
+        for one in TABLE
+        for wrong, right in ((word, one), (one, word))
+        for n in range(1, len(wrong))
+        for rest in (wrong[n + 1 :], wrong[n : n + 2][::-1] + wrong[n + 2 :])
+    )
 
 
 def by_ids(text: str, named: Mapping[str, str]) -> str:
