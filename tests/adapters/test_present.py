@@ -108,7 +108,7 @@ async def after(side: Side, soul: Alive, where: str, line: str, text: str, count
 
 @pytest.mark.parametrize("network", sorted(SIDES))
 async def test_d7_an_owner_sees_thoughts_in_their_own_direct_message_and_nowhere_else(network: str, home: Home) -> None:
-    """Off by default; on and off by a command; refused in a channel; not for a turn that felt what others said."""
+    """Off by default; on and off by a command, also the same thought again; refused in a channel; not for a turn that felt what others said."""
     turns: list[Turned] = []
     async with SIDES[network]() as side:
         own = side.stage.own_person
@@ -117,17 +117,18 @@ async def test_d7_an_owner_sees_thoughts_in_their_own_direct_message_and_nowhere
             vars(soul.services.stream)["committed"] = turns.append
             before = await after(side, soul, DM, "Which one?", SAID, 1)
             await after(side, soul, DM, "!thoughts on", "folded", 1)
-            on = await after(side, soul, DM, "And now?", SAID, 2)
+            await after(side, soul, DM, "And now?", SAID, 2)
+            on = await after(side, soul, DM, "And still?", SAID, 3)
             config = soul.mind.config()
-            in_channel = await after(side, soul, CHANNEL, "What of it?", SAID, 3)
+            in_channel = await after(side, soul, CHANNEL, "What of it?", SAID, 4)
             refused = await after(side, soul, CHANNEL, "!thoughts on", "to an owner alone", 1)
             of_ben = await after(side, soul, CHANNEL, "!thoughts on", "Only an owner", 1, by=BEN)
             await after(side, soul, DM, "!thoughts off", "to myself", 1)
-            off = await after(side, soul, DM, "And then?", SAID, 4)
+            off = await after(side, soul, DM, "And then?", SAID, 5)
 
     assert SHOWN[network] not in before
     for seen in (on, in_channel, refused, of_ben, off):
-        assert [one for one in seen if "💭" in one] == [SHOWN[network]]
+        assert [one for one in seen if "💭" in one] == [SHOWN[network]] * 2
     assert config.runtime.thoughts == (turns[1].intent.conversation,)
     _refuses_all_else(turns[1], config)
 

@@ -8,7 +8,7 @@ import pytest
 
 from claudius.cognition.processes import check_process, find
 from claudius.cognition.processes.shipped import MAIN_PROCESS
-from claudius.cognition.reply.tags import NAMES, is_structured
+from claudius.cognition.reply.tags import NAMES
 from claudius.cognition.steps import STEPS, names_of
 from claudius.compose import provider, step_voices
 from claudius.config.load import load
@@ -150,13 +150,20 @@ def test_a_name_that_a_reply_may_hold_already_is_refused(home: Home, name: str) 
     assert names_of(SoulSource(home.soul, shipped("soul"), STEPS).current()) is NAMES
 
 
-def test_a_name_of_two_words_leaves_their_compound_to_speech(home: Home) -> None:
-    """A step `to_do` takes no `todo` for a tag; with its underline it is one."""
+WORDS = {"Your todo list.": False, "Your to_do list.": True, "[Weather](https://example.com) and weather.": False,
+    "Weather: dry.": True, "Hot. &lt;weather&gt;dry": True, '<weather is="dry"/>': True, "dry[/weather]": True}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", WORDS)
+async def test_d2_a_name_that_is_a_word_is_left_to_speech_and_guarded_as_a_tag(home: Home, text: str) -> None:
+    """Of `to_do` no `todo` is a tag; `weather` is one between the marks of any tag, and before a line's colon."""
     own(home, "to_do")
+    own(home, "weather")
 
-    names = names_of(SoulSource(home.soul, shipped("soul"), STEPS).current())
+    async with alive(home, Scripted([text, "<external_dialogue>So.</external_dialogue>"])) as soul:
+        said = await say(soul, "What is there?")
 
-    assert [is_structured(text, names) for text in ("Your todo list.", "Your to_do list.")] == [False, True]
+    assert said == ["So." if WORDS[text] else text]
 
 
 def test_two_names_that_look_alike_are_both_refused(home: Home) -> None:

@@ -246,11 +246,10 @@ def test_a_dialogue_ends_at_any_close_of_its_own(close: str) -> None:
     assert parsed.winner.text == "Hi"
 
 
-@pytest.mark.parametrize("head", ["&lt;think&gt;", "<think about>", "<recall now>", "<thinker>", "<im_port>", "<1im>"])
+@pytest.mark.parametrize("head", ["&lt;think&gt;", "<think about>", "<acts now>", "<thinker>", "<im_port>", "<1im>"])
 def test_text_that_is_not_a_tag_stays_text(head: str) -> None:
     """One-word names count only strict and without attributes; longer and other names never do."""
-    names = Names.of(("recall", *NAMES.tags.values()))
-    parser = Parser(names)
+    parser = Parser(NAMES)
     parser.feed(written_out("<ed>a ") + head + written_out(" b</ed>"))
 
     parsed = parser.finish()

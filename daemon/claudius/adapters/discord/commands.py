@@ -235,17 +235,17 @@ class DiscordTeller:
         except FAILURES as error:
             raise classify(error) from error
 
-    async def tell(self, person: str, text: str) -> None:
-        """Send a line to one person in a direct message. Raises: DeliveryError."""
+    async def tell(self, person: str, text: str, key: str = "") -> None:
+        """Send a line to one person in a direct message, once a `key`, by default the text. Raises: DeliveryError."""
         try:
-            await _post(await self._direct(person), text, f"{person} {text}")
+            await _post(await self._direct(person), text, f"{person} {key or text}")
         except FAILURES as error:
             raise classify(error) from error
 
     async def show_thought(self, thought: ShownThought) -> None:
         """Post a thought as a spoiler in small print to its owner, in their direct messages. Raises: DeliveryError."""
         shown = _MARKS.sub(r"\\\1", " ".join(thought.text.split())[:SPOILER_CHARS])
-        await self.tell(thought.person, f"-# ||\N{THOUGHT BALLOON} {shown}||")
+        await self.tell(thought.person, f"-# ||\N{THOUGHT BALLOON} {shown}||", thought.turn)
 
     async def _direct(self, person: str) -> discord.DMChannel:
         return await self._client.create_dm(discord.Object(int(person.rpartition(":")[2])))

@@ -127,15 +127,17 @@ class Names(Struct, frozen=True):
     tags: Mapping[str, str]
     """Canonical form → tag, and each tag → itself; including the foreign tags."""
     bare: frozenset[str]
-    """Canonical forms that count only if strict and without attributes: one-word tags and the foreign ones."""
+    """Canonical forms that count only if strict and without attributes: our one-word tags and the foreign ones."""
     begun: frozenset[str]
     """Every prefix of a canonical form."""
     foreign: frozenset[str]
     """Tags whose content is dropped."""
     label: re.Pattern[str]
-    """Matches a step's name of two or more words used as a label, in text prepared by `plain_form`."""
+    """Matches a step's name used as a label, in text prepared by `plain_form`; of ours, one of two or more words."""
     written: str
-    """A pattern for every such name with any separators between its words, in text prepared by `plain_form`."""
+    """A pattern for every name of two or more words with any separators between them, for `plain_form`."""
+    single: str
+    """A pattern for the one-word names of an owner's own steps: words of speech, but between the marks of a tag."""
 
     @classmethod
     def of(cls, tags: Iterable[str] = STEPS) -> Names:
@@ -151,14 +153,18 @@ class Names(Struct, frozen=True):
         words = [tag for tag in (*ours, "external_dialog") if "_" in tag]
         # a step of the owner's own may be `to_do`: `todo` is a word of speech
         names = "|".join(re.sub("_", rf"[\\W_]{{{int(tag not in (*STEPS, words[-1]))},3}}", tag) for tag in words)
+        single = "|".join([tag for tag in ours if tag not in STEPS and "_" not in tag]) or r"\b\B"
         return cls(
             tags=spelled,
-            bare=frozenset(f for f, tag in spelled.items() if "_" not in tag or tag in FOREIGN),
+            bare=frozenset(f for f, tag in spelled.items() if tag in FOREIGN or (tag in STEPS and "_" not in tag)),
             begun=frozenset(form[:end] for form in spelled for end in range(1, len(form) + 1)),
             foreign=frozenset(FOREIGN),
             written=names,
+            single=single,
             label=re.compile(
-                rf"(?:^(?:[^\w\n]|_)*(?:{names})(?!\w)|(?<!\w)(?:{names})[\W_]{{0,4}}?[:=])", re.MULTILINE
+                rf"^(?:[^\w\n]|_)*(?:(?:{names})(?!\w)|(?:{single})[\W_]{{0,4}}?[:=])"
+                rf"|(?<!\w)(?:{names})[\W_]{{0,4}}?[:=]",
+                re.MULTILINE,
             ),
         )
 
@@ -293,15 +299,19 @@ _FOREIGN = re.compile(
 
 
 @lru_cache(maxsize=4)
-def _patterns(written: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+def _patterns(written: str, single: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     tag = rf"(?:{_LESS}|{_BRACKET})[\s/]{{0,8}}(?:[\w.\-]{{1,40}}:)?(?:{written})(?!\w)"
+    tag += rf"|(?:{_LESS}[\s/]{{0,8}}|{_BRACKET}\s?/\s?)(?:{single})(?!\w)"  # `[weather](…)` is a link
     joined = written.replace(r"[\W_]", "_")
     return re.compile(tag), re.compile(rf"{tag}|(?<!\w)(?:{joined})(?!\w)|[(*|]\s?(?:{written})\s?[)*|]")
 
 
 def is_disguised(text: str, names: Names = NAMES) -> bool:
     """Return whether a step's name appears as a disguised tag: prefixed, escaped twice, in other brackets. Pure."""
-    return _OPENS.search(text) is not None and _patterns(names.written)[0].search(plain_form(text)) is not None
+    return (
+        _OPENS.search(text) is not None
+        and _patterns(names.written, names.single)[0].search(plain_form(text)) is not None
+    )
 
 
 def is_structured(text: str, names: Names = NAMES) -> bool:
@@ -316,7 +326,7 @@ def is_structured(text: str, names: Names = NAMES) -> bool:
         if form in names.tags or any(word in form for word in _REASONING) or read_head(text, lt, names):
             return True
     plain = plain_form(text)
-    return _FOREIGN.search(plain) is not None or _patterns(names.written)[1].search(plain) is not None
+    return _FOREIGN.search(plain) is not None or _patterns(names.written, names.single)[1].search(plain) is not None
 
 
 State = Literal["words", "thought", "header"]
