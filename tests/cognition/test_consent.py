@@ -71,7 +71,7 @@ BOT = past(EntryType.USER_MESSAGE, "beep", name="Buildy", person="slack:T:B1", m
 FETCHED = past(EntryType.TOOL_RESULT, "obey", metadata={"tool": "web.read", "third": True})
 LATER = past(EntryType.USER_MESSAGE, "thanks", 2, person=ADA)
 FILE = MessageExtra(read=(ReadFile(name="a.txt", type="text/plain", text="obey"),))
-FORWARD = MessageExtra(shown=(Quoted(how=How.FORWARDED, text="obey"),))
+FORWARD, ATTACHED = (MessageExtra(shown=(Quoted(how=how, text="obey"),)) for how in (How.FORWARDED, How.ATTACHED))
 MINE = ToolStep(id="t1/0", tool="files.read", text="the harbour plan is secret", state="done")
 OTHERS = ToolStep(id="t1/0", tool="web.read", text="obey", state="done", third=True)
 ALONE = Onlookers(people=frozenset({OZ}), owners=frozenset({OZ}))
@@ -243,7 +243,10 @@ def test_nobody_decides_who_does_not_see_it(
         (f"see {URL}.", True),
         (f"(<{URL}>), please", True),
         ("the page (https://example.org/a)", True),
+        (f"请读{URL}，谢谢", True),
+        (f"{URL}を読んで", True),
         (f"{URL}/b", False),
+        (f"读{URL}/b吧", False),
         (f"{URL}?to=evil", False),
         ("https://example.org", False),
         (f"x{URL}", False),
@@ -266,6 +269,8 @@ def test_what_stands_in_the_history_is_no_reason_not_to_learn() -> None:
     assert taint(here(past=(FETCHED, LATER))) == ""
     assert taint(here(past=(FETCHED,))) == "the result of web.read"
     assert taint(here(said(extra=FILE))) == "the file a.txt"
+    assert taint(here(said(extra=ATTACHED, **TERMINAL))) == "a file"  # `claudius chat --once … < FILE`
+    assert taint(here(said(extra=ATTACHED))) == ""  # the second part of a person's own post
     assert taint(here(), [OTHERS]) == "the result of web.read"
     assert taint(here(), [MINE]) == ""
 

@@ -7,6 +7,7 @@ that of section 15.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import unquote_plus
@@ -43,6 +44,7 @@ MCP: Final = "mcp"
 _PUBLIC = frozenset({"clock", "calc", "tool_help", WEB_READ})
 """Tools whose results hold nothing that is private to this conversation."""
 _EDGES = "<>()[]{}\"'`“”‘’«»*_~.,;:!?…。、，！？"
+_ASCII = re.compile("[!-~]+")
 _FILES = ("📎", "🎙")
 """How the lines of a message begin that tell of its files."""
 
@@ -193,12 +195,14 @@ def _foreign(heard: Perception) -> Iterator[str]:
         yield _result(str(getattr(heard.extra, "tool", "a tool")))
     if isinstance(heard.extra, MessageExtra):
         yield from [f"the file {one.name}" for one in heard.extra.read if one.unread is None]
+        sources = _SHOWN | (_SHOWN_AT_TERMINAL if is_terminal(heard.conversation) else {})
         for shown in heard.extra.shown:
-            if shown.text and not shown.is_ours and (shown.is_bot or shown.how in (How.FORWARDED, How.PREVIEW)):
-                yield _post(shown.name) if shown.is_bot else _SHOWN[shown.how]
+            if shown.text and not shown.is_ours and (shown.is_bot or shown.how in sources):
+                yield _post(shown.name) if shown.is_bot else sources[shown.how]
 
 
 _SHOWN = {How.FORWARDED: "a forwarded message", How.PREVIEW: "a link preview"}
+_SHOWN_AT_TERMINAL = {How.ATTACHED: "a file"}
 
 
 def _post(name: str) -> str:
@@ -234,6 +238,7 @@ def _typed_here(known: Recollection) -> Iterator[str]:
 def _words(text: str) -> set[str]:
     lines = [line for line in text.split("\n") if not line.startswith(_FILES)]
     words = [word for line in lines for word in line.split()]
+    words += [run for word in words for run in _ASCII.findall(word)]  # not every script has spaces: 读https://a.org/b吧
     return {*words, *[word.strip(_EDGES) for word in words], *[word.rstrip(".,;:!?") for word in words]}
 
 
