@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct, field
 
-from claudius.memory.ranking import questions, tongue
+from claudius.memory.ranking import FUNCTION_WORDS, FUNCTION_WORDS_OF, questions, tongue
 from claudius.perception import Kind
 from claudius.psyche.personality import Kernel
 from claudius.psyche.words import HEARD_CHARS, Cues, is_negated, stems, tokens
@@ -216,6 +216,8 @@ _LISTED = re.compile(r"^\s*(?:[-*•‣]|\d{1,2}[.)])\s+\S")
 _CLAUSES = re.compile(r"[,;:，；、،]")
 CLAUSE_WORDS = 3
 """A part between commas with so many words counts as a request of its own."""
+LEAST_BIDDEN = 4
+"""So many clauses that open with no function word of their language are orders: who tells a story opens with one."""
 
 
 class Lexicon(Struct, frozen=True, kw_only=True):
@@ -316,7 +318,7 @@ def paired(halves: Mapping[str, Sequence[tuple[int, int]]]) -> frozenset[str]:
 
 def asks(text: str) -> int:
     """Count the requests of a text, one for each thing that is asked: a list of wishes is many. Pure."""
-    return sum([count for _, count in _requests(text)])
+    return sum([count or 1 for _, count in _requests(text)])
 
 
 @lru_cache(maxsize=16)  # a hook and the ledger ask it of the same message
@@ -324,25 +326,37 @@ def scope(text: str, attachments: int = 0) -> int:
     """Return how much a message asks for: what asks, in words and requests, the stakes, and the attachments. Pure."""
     found = list(_requests(text))
     words = sum([len(_WORD.findall(sentence)) for sentence, _ in found])
-    worth = sum([ASK_WORTH * count if _is_request(one) else QUESTION_WORTH for one, count in found])
+    worth = sum([ASK_WORTH * count or QUESTION_WORTH for _, count in found])
     at_stake = CRITICAL_WORTH if critical(text) else 0
     return words + worth + at_stake + ATTACHMENT_WORTH * attachments
 
 
 def _requests(text: str) -> Iterator[tuple[str, int]]:
-    """Yield each sentence that asks for something, and for how many things."""
-    for sentence in dict.fromkeys(map(str.strip, sentences(_CODE.sub("", text)))):  # what is said twice is asked once
-        if _is_request(sentence):
-            parts = [len(_WORD.findall(part)) >= CLAUSE_WORDS for part in _CLAUSES.split(sentence)]
-            yield sentence, max(1, sum(parts))
+    """Yield each sentence that asks for something, and how many things it wants done; 0 = it is a question."""
+    said = dict.fromkeys(map(str.strip, sentences(_CODE.sub("", text))))  # what is said twice is asked once
+    bidden = _bidden(said, tongue(text))
+    for sentence in said:
+        parts = _CLAUSES.split(sentence)
+        if (
+            _LISTED.match(sentence)
+            or _REQUEST.search(sentence)
+            or bidden & set(parts)
+            or any(map(_REQUEST.match, parts))
+        ):
+            yield sentence, max(1, sum([len(_WORD.findall(part)) >= CLAUSE_WORDS for part in parts]))
         elif questions(sentence[-2:]):
-            yield sentence, 1
+            yield sentence, 0
 
 
-def _is_request(sentence: str) -> bool:
-    return bool(
-        _LISTED.match(sentence) or _REQUEST.search(sentence) or any(map(_REQUEST.match, _CLAUSES.split(sentence)))
-    )
+def _bidden(said: Iterable[str], language: str) -> set[str]:
+    """Return the clauses of a row of orders; none in a language whose function words are not known."""
+    common, found = FUNCTION_WORDS | FUNCTION_WORDS_OF.get(language, frozenset()), set[str]()
+    for part in [part for sentence in said if not questions(sentence[-2:]) for part in _CLAUSES.split(sentence)]:
+        first, *rest = _WORD.findall(part.lower()) or ("",)
+        if rest and len(first) > 1 and first.isalpha() and first not in common:
+            found.add(part)
+    is_known = language == "english" or language in FUNCTION_WORDS_OF
+    return found if is_known and len(found) >= LEAST_BIDDEN else set()
 
 
 def sentences(text: str) -> Iterator[str]:
