@@ -124,6 +124,13 @@ WHERE at >= :since AND person IN (SELECT value FROM json_each(:ids));
 SELECT coalesce(sum(cost_usd), 0.0) + booked(NULL, :channel) AS cost_usd FROM step
 WHERE at >= :since AND conversation >= :channel || ':' AND conversation < :channel || ';';
 
+-- name: moment_audiences
+SELECT coalesce(json_object_agg(a.number, a.kept), '{}')::text AS kept FROM json_each(:audiences) q
+CROSS JOIN moment_audience a WHERE a.audience = q.value;
+
+-- name: moment_audiences_all
+SELECT coalesce(json_object_agg(number, kept), '{}')::text AS kept FROM moment_audience;
+
 -- name: audiences_of_one
 SELECT coalesce(json_agg(audience), '[]')::text AS audiences FROM audience_member WHERE person IN (SELECT value FROM json_each(:ids));
 

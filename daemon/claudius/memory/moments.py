@@ -19,7 +19,7 @@ from msgspec.structs import asdict, replace
 
 from claudius.errors import StoreCorrupt, StoreError, StoreTooNew
 from claudius.intent import Intent
-from claudius.memory.database import Core, Database, Decoding, dump, entry_of, parse, parse_strings
+from claudius.memory.database import Core, Database, Decoding, dump, entry_of, parse, parse_object, parse_strings
 from claudius.memory.ranking import (
     COMMON,
     NO_FLOOR,
@@ -172,10 +172,9 @@ def find_moments(
     Only what may be shown here.
     """
     seeing = Seeing(db, perception, known=here)
-    numbers = (
-        db.all("moment_audiences_all") if seeing.sees_all else db.all("moment_audiences", audiences=seeing.audiences())
+    kept: dict[str, int] = parse_object(
+        db.value("moment_audiences_all") if seeing.sees_all else db.value("moment_audiences", audiences=seeing.audiences())
     )
-    kept: dict[str, int] = {str(row["number"]): row["kept"] for row in numbers}
     total = sum(kept.values())
     places, said = _places(db, asked, kept, {} if common is None else common, f"@{seeing.audience}")
     frequencies = {stem: sum(counts.values()) for stem, counts in places.items()}
