@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from case_rows import Row
 from claudius.home import shipped
-from claudius.providers.rehearsal import Lines
+from claudius.providers.rehearsal.lines import Lines
 from claudius.soul import SoulSource
 
 LINES = Lines(SoulSource(shipped("soul"), shipped("soul"), ()).current().files["rehearsal.md"])

@@ -391,6 +391,7 @@ def language_of(text: str, words: list[str]) -> str:
 def tongue(text: str) -> str:
     """Return the language of a text; "" = none that is known, "english" for a word or less. Pure."""
     (language, found, _), words = _read(text.strip()), text.lower()
+    language = "spanish" if re.search("[¡¿]", text) else language
     if language != "english" or not re.search(r"[^\W\d_a-z]", words) or not FUNCTION_WORDS.isdisjoint(words.split()):
         return language
     return "english" if len(found) == 1 and re.search("[a-z]", words) else ""  # a name, such as Zoë

@@ -300,8 +300,8 @@ def problems_of(home: Home, drafted: Path | None = None) -> list[BadSoul]:
 
 def _misfits(directory: Path) -> Iterator[BadSoul]:
     """Yield what does not fit in a home's own rehearsed lines: why they are not in force, or what is never used."""
-    from claudius.providers.rehearsal import FILE, Lines
-    from claudius.providers.rehearsal.lines import sections_of
+    from claudius.providers.rehearsal import FILE
+    from claudius.providers.rehearsal.lines import Lines, sections_of
 
     found = [SoulSource(one, shipped("soul"), ()).current().files.get(FILE) for one in (directory, shipped("soul"))]
     own, soul = found

@@ -419,7 +419,7 @@ def heard(recollection: Recollection) -> tuple[Entry, ...]:
                 name=internal(one).by or recollection.called(one) or None,
                 metadata=({"bot": True} if one.is_bot or internal(one).is_message else {})
                 | ({"kind": one.kind.value} if one.kind != "message" and not internal(one).is_message else {})
-                | (_of_call(one.extra) if isinstance(one.extra, ToolExtra) else _asked_for(one))
+                | _cause(one)
                 | ({"removed": True} if isinstance(one.extra, ReactionExtra) and one.extra.is_removed else {}),
                 position=one.position,
                 stems=" ".join(sorted(stems(one.text))) if one.origin is Origin.EXTERNAL else "",
@@ -429,13 +429,11 @@ def heard(recollection: Recollection) -> tuple[Entry, ...]:
     )
 
 
-def _asked_for(one: Perception) -> dict[str, Any]:
+def _cause(one: Perception) -> dict[str, Any]:
+    if isinstance(call := one.extra, ToolExtra):
+        return {"call": call.call, "tool": call.tool, "state": call.state} | ({"third": True} if call.third else {})
     what = internal(one).what
     return {"what": what} if what not in ("", one.text) else {}
-
-
-def _of_call(extra: ToolExtra) -> dict[str, Any]:
-    return {"call": extra.call, "tool": extra.tool, "state": extra.state} | ({"third": True} if extra.third else {})
 
 
 def spoken(

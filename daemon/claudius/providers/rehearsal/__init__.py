@@ -20,8 +20,6 @@ from claudius.providers.rehearsal import reading as reads
 from claudius.providers.rehearsal.lines import Lines, answer, choose, say
 from claudius.soul import SoulSource
 
-__all__ = ["FILE", "Lines", "Rehearsal", "build", "greeting", "reply"]
-
 NAME, FILE = "rehearsal", "rehearsal.md"
 _DATA = re.compile(r"<data-[0-9a-f]+>\n.*\n</data-[0-9a-f]+>")
 

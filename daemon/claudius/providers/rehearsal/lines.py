@@ -111,12 +111,14 @@ class Lines:
         """Return the section with the longest cue in a message, and that cue; feelings go first. Pure."""
         ranks = {name: rank for rank, name in enumerate(reversed(self.words.feelings), 1)}
         text, found = plain(message), (0, 0, "", "")
+        bare = self.patterns["stress"].sub("", text)
         for name, section in self.sections.items():
             rank = ranks.get(name.partition(",")[0], 0)
             for cue in section.cues:
-                if cue in text and (rank, len(cue)) > found[:2]:
+                said = text if cue in text else bare
+                if cue in said and (rank, len(cue)) > found[:2]:
                     is_small_talk = cue[0] == "^" or cue[-1] == "$"  # it counts among few other words
-                    is_turned = rank == 1 and self.patterns["turns"].search(text.replace(cue, " + ", 1))
+                    is_turned = rank == 1 and self.patterns["turns"].search(said.replace(cue, " + ", 1))
                     if not (is_turned or (is_small_talk and text.count(" ") - cue.count(" ") > 6)):
                         found = (rank, len(cue), name, cue)
         return found[2:]
