@@ -173,7 +173,9 @@ def find_moments(
     """
     seeing = Seeing(db, perception, known=here)
     kept: dict[str, int] = parse_object(
-        db.value("moment_audiences_all") if seeing.sees_all else db.value("moment_audiences", audiences=seeing.audiences())
+        db.value("moment_audiences_all")
+        if seeing.sees_all
+        else db.value("moment_audiences", audiences=seeing.audiences())
     )
     total = sum(kept.values())
     places, said = _places(db, asked, kept, {} if common is None else common, f"@{seeing.audience}")
