@@ -121,9 +121,8 @@ def test_local_l1_a_model_at_home_is_plain_unless_it_is_large(
 
 def test_local_l1_what_counts_as_home() -> None:
     """This machine and private networks are home; names out in the world are not."""
-    assert [is_at_home(one) for one in ("::1", "10.0.0.7", "box.local", "api.openai.com", "8.8.8.8")] == [
-        True, True, True, False, False,
-    ]  # fmt: skip
+    assert all(map(is_at_home, ("::1", "10.0.0.7", "box.local")))
+    assert not any(map(is_at_home, ("api.openai.com", "8.8.8.8")))
     assert not is_large("smollm2:135m")
 
 
@@ -230,10 +229,8 @@ async def test_plain_3_what_is_no_answer_is_asked_for_once_more(home: Home, brok
 
 async def test_plain_3_a_large_model_that_echoes_three_times_is_spoken_to_plainly_from_then_on(home: Home) -> None:
     """It is kept for that model, and for no other; `openai.profile` ends it."""
-    line, env = (
-        "How do I smooth a board?",
-        {"CLAUDIUS_OPENAI_MODEL": "llama3.3", "CLAUDIUS_OPENAI_CONTEXT_TOKENS": "32768"},
-    )
+    line = "How do I smooth a board?"
+    env = {"CLAUDIUS_OPENAI_MODEL": "llama3.3", "CLAUDIUS_OPENAI_CONTEXT_TOKENS": "32768"}
     echo = f"<{SPEECH}>{line}</{SPEECH}>"
     async with at_home(home, Family("other"), *[echo] * 3, default=WORDS, **env) as talk:
         said = [await talk.hear(line) for _ in range(4)]
@@ -247,10 +244,11 @@ async def test_plain_3_a_large_model_that_echoes_three_times_is_spoken_to_plainl
     assert known_limits(load(home, env), home, "llama3.1:70b")[0].profile == "full"
 
 
-async def test_plain_3_its_own_name_before_the_words_is_taken_off(home: Home) -> None:
-    """Every turn of the prompt begins with a name, so a model writes its own: no one is shown that."""
-    async with at_home(home, Family("other"), default=f"Claudius: {WORDS}") as talk:
-        assert await talk.hear("How do I smooth a board?") == WORDS
+@pytest.mark.parametrize("written", [f"Claudius: {WORDS}", WORDS + " You are right." * 40])
+async def test_plain_3_its_own_name_is_taken_off_and_it_does_not_go_round(home: Home, written: str) -> None:
+    """Every turn of the prompt begins with a name, so a model writes its own; and a small one says a thing for ever."""
+    async with at_home(home, Family("other"), default=written) as talk:
+        assert (await talk.hear("How do I smooth a board?")).removesuffix(" You are right." * 3) == WORDS
 
 
 # -- L4: an enforced form --------------------------------------------------------------------------------------------

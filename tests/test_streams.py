@@ -270,7 +270,7 @@ def test_a_server_that_fails_costs_one_apology(place: Place, row: Mapping[str, A
     given, right = row["input"], Right(row)
     server = place.have(given.get("wire", "openai"))
     if "cut_at" in given:
-        server.default = Reply(deltas=("It came and it went on, ",) * 50, fault="eof", at=4000)
+        server.default = Reply(deltas=tuple(f"It came {n} times, " for n in range(99)), fault="eof", at=4000)
     else:
         server.instead = lambda _: failure(given["status"], given.get("body", "overloaded"))
 

@@ -21,7 +21,7 @@ from zoneinfo import available_timezones
 import click
 
 from claudius.cli.output import fitted, json_option, print_checks, print_json
-from claudius.config.load import Loaded, load, parse_value, read_env_file
+from claudius.config.load import TOKENS, Loaded, load, parse_value, read_env_file
 from claudius.config.schema import SETTINGS
 from claudius.errors import EXIT_FAILED, ClaudiusError, UsageProblem
 from claudius.home import Home
@@ -56,7 +56,6 @@ OPTIONAL = ("CLAUDIUS_OPENAI_API_KEY", "GROQ_API_KEY", "ANTHROPIC_API_KEY", "CLA
 REFUSED = {"slack bot token": "SLACK_BOT_TOKEN", "slack app token": "SLACK_APP_TOKEN", "discord token": "DISCORD_TOKEN"}
 """The token that is typed again if a check fails; after other faults everything is only tested again."""
 AGAIN, KEEP, LEAVE_OUT = "again", "keep", "leave out"
-VOICE = "voice"
 
 
 @click.command()
@@ -72,7 +71,6 @@ VOICE = "voice"
 def onboard(*, yes: bool, adapters: str, providers: str, env_file: Path | None, as_json: bool) -> int:
     """Set the soul up: who speaks, which networks, their tokens; each is tested before it is saved."""
     from claudius.compose import PROVIDERS
-    from claudius.config.load import TOKENS
 
     is_asked = not yes and sys.stdin.isatty()
     if not (is_asked or yes):
@@ -92,10 +90,10 @@ def onboard(*, yes: bool, adapters: str, providers: str, env_file: Path | None, 
         "voices", ("auto", *(name for name in PROVIDERS if name not in OF_TESTS)), ",".join(before.providers)
     )
     checks, heard = [], [name for name in networks if name not in TOKENS]
-    for part in (*(name for name in networks if name in TOKENS), VOICE):
-        found = setup.voice(voices, providers) if part == VOICE else setup.network(part)
+    for part in (*(name for name in networks if name in TOKENS), ""):
+        found = setup.network(part) if part else setup.voice(voices, providers)
         checks += found
-        heard += [part] if found and part != VOICE else []  # nothing is found of what is left out
+        heard += [part] if found and part else []  # nothing is found of what is left out
         setup.settings["adapters"] = (*heard, *there_too)
         if is_asked:
             setup.keep()
@@ -181,8 +179,6 @@ class Setup:
 
     def network(self, name: str) -> list[Check]:
         """Set a network up; ask again until it works, or somebody decides otherwise. Returns the last checks."""
-        from claudius.config.load import TOKENS
-
         if self._is_asked and not all(map(self._known, TOKENS[name])):
             _tell(f"{_guide(name)}\nNot at hand? Ctrl-C leaves; what worked is kept, and `claudius onboard` goes on.")
             if name == "slack" and (sys.platform == "darwin" or os.environ.keys() & {"DISPLAY", "WAYLAND_DISPLAY"}):
@@ -228,8 +224,7 @@ class Setup:
     def finish(self, *, is_well: bool) -> None:
         """Offer what is off by default if somebody answers, and keep everything; nothing that is unwell unasked."""
         if self._is_asked:
-            self.settings |= _owner(self._home, self._loaded())
-            self.settings |= _wished(self._home, self._loaded())
+            self.settings |= _owner(self._home, self._loaded()) | _wished(self._home, self._loaded())
         if is_well or self._is_asked:
             self.keep()
 

@@ -27,6 +27,9 @@ from claudius.receipts import CHANGED, DROPPED, PLANNED, ZONE
 SURE_CHARS = 24
 """Letters of a reply after which it is clear whether it begins as an answer."""
 
+ROUND = re.compile(r"([^\W\d]+\W+\w.{4,120}?)(?:\s*\1){2}\s*\Z", re.DOTALL)
+"""The same words for the third time: a small model goes on so until it is stopped."""
+
 
 class Alone:
     """Holds the beginning of a reply until it is clear that it is an answer, and takes the soul's name off it."""
