@@ -13,11 +13,8 @@ from claudius.shape import misfit
 from daimons.test_two_souls import free_port
 from driven import REPOSITORY, Machine
 
-TEXT = "".join((REPOSITORY / "docs" / name).read_text("utf-8") for name in ("extend.md", "network.md", "observers.md"))
 FILE = re.compile(r"^`~/([\w./-]+)`:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SHELL = re.compile(r"^```shell\n(.*?)^```", re.MULTILINE | re.DOTALL)
-LINES = 50
-"""The longest example, the adapter."""
 
 
 @pytest.mark.parametrize("page", ["extend.md network.md", "observers.md", "claude-code.md", "daimons.md"])
@@ -44,17 +41,9 @@ def test_the_page_runs_as_it_stands(tmp_path: Path, page: str) -> None:
                 exports = f"{typed}; "
                 continue
             ran = machine.run("-euo", "pipefail", "-c", exports + typed, command="bash")
-            assert ran.code == 0, f"$ {typed}\n{ran.shown}"
+            assert (ran.code, "Traceback" in ran.stderr) == (0, False), f"$ {typed}\n{ran.shown}"
             pattern = ".*?".join(re.escape(piece) for piece in shown.strip().split("…"))
             assert re.fullmatch(pattern, ran.stdout.strip(), re.DOTALL), f"$ {typed}\n{ran.shown}"
-
-
-def test_the_examples_are_short() -> None:
-    """A part of one's own is about twenty lines."""
-    codes = [text for name, text in FILE.findall(TEXT) if name.endswith(".py")]
-
-    assert [text for text in codes if len(text.splitlines()) > LINES] == []
-    assert sorted(len(text.splitlines()) for text in codes)[:2] <= [20, 20]
 
 
 @pytest.fixture

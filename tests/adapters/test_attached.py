@@ -1,5 +1,6 @@
 """What people attach and what the soul writes, as each network shows it: the rows of `files.json` and `said.json`."""
 
+import asyncio
 import io
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -10,12 +11,12 @@ from aiohttp import web
 
 from both import discord_side, slack_side
 from case_rows import Row, rows
-from claudius.cognition.output.splitting import plain
 from claudius.home import Home
 from claudius.prompt import MARK
 from claudius.providers.scripted import Scripted
-from claudius.runtime.attachments import MOST_TEXT, picture_type
-from claudius.runtime.documents import DOCX, document_kind
+from claudius.runtime import attachments
+from claudius.runtime.attachments import MOST_FILES, MOST_TEXT
+from claudius.runtime.documents import DOCX
 from claudius.testing.adapter_contract.stage import DM
 from ear import echo
 from lab.stages.discord import DiscordStage
@@ -115,9 +116,22 @@ def docx() -> bytes:
     return written.getvalue()
 
 
-@pytest.mark.parametrize(("make", "kind"), [(pdf, "application/pdf"), (docx, DOCX)])
+def heic() -> bytes:
+    """Take a picture as a phone does."""
+    pytest.importorskip("pillow_heif").register_heif_opener()
+    written = io.BytesIO()
+    pytest.importorskip("PIL.Image").new("RGB", (64, 48)).save(written, "HEIF")
+    return written.getvalue()
+
+
+BINARY = "application/octet-stream"
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"), [(pdf, "application/pdf"), (pdf, BINARY), (docx, DOCX), (docx, BINARY), (heic, BINARY)]
+)
 async def test_a_document_is_read(make: Any, kind: str, home: Home) -> None:
-    """Its text stands in the prompt; a damaged one is named with the reason."""
+    """Its text stands in the prompt, or its picture with it, whatever its type says; a damaged one is named with the reason."""
     pytest.importorskip("pypdf")
     content, voice = make(), Scripted(default=echo)
     async with discord_side() as side, side.wake(home, voice):
@@ -127,35 +141,29 @@ async def test_a_document_is_read(make: Any, kind: str, home: Home) -> None:
         await side.stage.until_visible(2)
 
     whole, broken = [str(list(records(one.tail))).replace(MARK, " ") for one in voice.requests]
-    assert "The Brandholm ferry" in whole
-    assert "leaves at six." in whole
-    assert "it is damaged" in broken
-
-
-def test_a_document_and_a_picture_are_known_by_their_content() -> None:
-    """A network that calls a file binary, or a text, hides nothing of it; another archive is none."""
-    picture = io.BytesIO()
-    pytest.importorskip("PIL.Image").new("RGB", (2, 2)).save(picture, "PNG")
-
-    assert [document_kind(one, "application/octet-stream") for one in (pdf(), docx(), b"PK")] == ["pdf", "docx", ""]
-    assert [picture_type(one) for one in (picture.getvalue(), b"\0\0\0\x18ftypheic", b"Convert WEBP")] == [
-        "image/png",
-        "image/heic",
-        "",
-    ]
+    assert len(voice.requests[0].images) == (make is heic)
+    assert make is heic or ("The Brandholm ferry" in whole and "leaves at six." in whole)
+    assert "damaged" in broken
 
 
 @asynccontextmanager
 async def listening(status: int) -> AsyncIterator[tuple[str, list[Mapping[str, Any]]]]:
-    """Run a server that writes down what is spoken; give its address, and what it was sent."""
+    """Run a server that writes down what is spoken, or never comes to an end; give its address, and what it was sent."""
     asked: list[Mapping[str, Any]] = []
 
-    async def _write(request: web.Request) -> web.Response:
+    async def _write(request: web.Request) -> web.StreamResponse:
         form = await request.post()
         file = form["file"]
         assert isinstance(file, web.FileField)
         asked.append({"key": request.headers.get("Authorization"), **form, "file": file.file.read()})
-        return web.json_response({"text": "Brandholm bridge is closed."}, status=status)
+        if status != ENDLESS:
+            return web.json_response({"text": "Brandholm bridge is closed."}, status=status)
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        while request.transport and not request.transport.is_closing():
+            await answer.write(b" ")
+            await asyncio.sleep(0.01)
+        return answer
 
     app = web.Application()
     app.router.add_post("/v1/audio/transcriptions", _write)
@@ -169,22 +177,35 @@ async def listening(status: int) -> AsyncIterator[tuple[str, list[Mapping[str, A
         await runner.cleanup()
 
 
-@pytest.mark.parametrize("status", [200, 500])
-async def test_a_recording_is_written_down_where_a_server_is_set(status: int, home: Home) -> None:
-    """Its words are the message's own; where the server fails, the soul is told that it could not listen."""
-    voice = Scripted(default=echo)
-    async with listening(status) as (url, asked), discord_side() as side:
+ENDLESS = 102
+
+
+@pytest.mark.parametrize("status", [200, 500, ENDLESS])
+async def test_recordings_are_written_down_where_a_server_is_set(
+    status: int, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their words are the message's own; where the server fails or dawdles, the soul is told that it could not listen.
+
+    Each costs its owner money and the listener a minute: as many are written down as files are read.
+    """
+    voice, clip = Scripted(default=echo), b"\0\0\0\x20ftypM4A "
+    monkeypatch.setattr(attachments, "LISTEN_S", 0.3 if status == ENDLESS else attachments.LISTEN_S)
+    async with listening(status) as (url, asked), slack_side() as side:
         settings = {"CLAUDIUS_TRANSCRIPTION_BASE_URL": url, "CLAUDIUS_TRANSCRIPTION_API_KEY": "sk-spoken-words"}
         async with side.wake(home, voice, **settings):
-            await side.stage.upload(DM, "voice.ogg", b"OggS", "audio/ogg")
+            for n in range(MOST_FILES + 1):
+                await side.stage.world.upload("D1", "U1", f"{n}.m4a", clip, deliver=False)
+            await side.stage.world.say("D1", "U1", "all", files=list(side.stage.world.service.space.files))
             await side.stage.until_visible(1)
 
     tail = voice.requests[0].tail
+    unread = [one.get("unread", "") for one in records(tail) if one["kind"] == "file"]
     assert [(one["key"], one["file"], one["model"]) for one in asked] == [
-        ("Bearer sk-spoken-words", b"OggS", "whisper-1")
-    ]
+        ("Bearer sk-spoken-words", clip, "whisper-1")
+    ] * MOST_FILES
     assert ("🎙 Brandholm bridge is closed." in tail) == (status == 200)
-    assert ("could not be listened to" in tail) == (status == 500)
+    assert ["could not be listened to" in one for one in unread] == [status != 200] * MOST_FILES + [False]
+    assert unread[-1] == "there were too many"
 
 
 def words_of(row: Row) -> str:
@@ -217,11 +238,3 @@ async def test_what_is_said_is_written_in_the_networks_form(row: Row, home: Home
     if "post" in right:
         assert "--- |" not in whole
         assert "|--" not in whole
-
-
-def test_columns_are_padded_by_their_width_on_a_screen() -> None:
-    """A character that is two wide takes two; a cell's own bars and ticks stay; what stands around is untouched."""
-    table = "Look:\n\n| 名 | a \\| b |\n|---|--:|\n| 李明 | `x` |\n| y | |\n\n#### Deep\n```\n| no | table |\n|---|---|\n```"
-
-    assert plain(table).splitlines()[2:8] == ["```", "名   │ a | b", "─────┼──────", "李明 │ `x`", "y    │", "```"]
-    assert plain(table).endswith("| no | table |\n|---|---|\n```")

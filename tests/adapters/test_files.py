@@ -86,7 +86,7 @@ async def test_a_model_that_refuses_pictures_is_asked_without(side: Side, home: 
     ("name", "content", "kind", "why"),
     [
         ("film.mp4", b"x", "video/mp4", "of no kind that can be read"),
-        ("fake.png", b"not one", "image/png", "not a picture: UnidentifiedImageError"),
+        ("fake.png", b"not one", "image/png", "not a picture, or damaged"),
     ],
 )
 async def test_a_file_that_cannot_be_read_is_named(

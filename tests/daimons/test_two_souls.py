@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,9 @@ import pytest
 from claudius.errors import RateLimited
 from claudius.home import Home
 from claudius.providers.scripted import Scripted
+from claudius.reports.session import ask
 from claudius.runtime.control import connect
-from claudius.testing.alive import Alive, alive
+from claudius.testing.alive import OWNER, Alive, alive
 from minds import by_tag
 
 HEADING = "## Daimonic Intuition"
@@ -120,18 +121,24 @@ async def talk(soul: Alive, *, stops_after: int = 99, **asked: Any) -> list[Mapp
 
 
 async def test_d6_two_souls_talk_and_nothing_of_a_person_crosses(tmp_path: Path) -> None:
-    """Each side speaks as often as was asked; no prompt of the talk, on either side, holds a word of any person's."""
+    """Each side speaks as often as was asked; no prompt of the talk, on either side, holds a word of any person's.
+
+    Whoever gave its topic is forgotten with it, and told of the talk, which the other soul has heard.
+    """
     async with two(tmp_path) as (souls, mouths):
         shown = await talk(souls["claudius"], turns=3, topic="kilns and patience")
         (place,) = {frame["conversation"] for frame in shown[:-1]}
         for soul in souls.values():
             await soul.idle()
         there = souls["beata"].records().conversation(place.replace(":beata:", ":claudius:"))
-        here = souls["claudius"].records().conversation(place)
+        with closing(souls["claudius"].mind.store.records()) as kept:  # not held open: an erasure writes the file anew
+            here = kept.conversation(place)
         prompts = [
             (one.tail, *(line.content for line in one.history)) for mouth in mouths.values() for one in mouth.requests
         ]
         seen = [len(soul.network.visible) for soul in souls.values()]
+        receipt = (await ask(souls["claudius"].home, "forget", wait_s=60.0, person=OWNER) or {})["receipt"]
+        left = list(souls["claudius"].records()._db.connection.execute("SELECT content, metadata FROM entry"))
 
     assert [(one.get("by"), one.get("text")) for one in shown[:-1]] == [
         ("", "I am claudius."),
@@ -143,6 +150,7 @@ async def test_d6_two_souls_talk_and_nothing_of_a_person_crosses(tmp_path: Path)
     assert "kilns and patience" in str(prompts[0])
     assert not [one for one in prompts if "CANARY" in str(one) or "third stone" in str(one)]
     assert seen == [2, 2]
+    assert ("kilns and patience" in str(list(map(tuple, left))), place in str(receipt)) == (False, True)
 
 
 async def test_d6_a_talk_ends_at_stop_and_at_a_refusal(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ import asyncio
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import click
@@ -216,14 +216,16 @@ def converse(name: str, turns: int, topic: str, *, as_json: bool) -> None:
 
     Each side hears the other as a bot and is shown nothing of any person's. The talk is kept as a conversation.
     """
-    asyncio.run(_converse(Home.of(os.environ), name, turns, topic, as_json=as_json))
+    asked = {"op": "converse", "name": name, "turns": turns, "topic": topic}
+    has_keyboard = os.isatty(0) or Path("/dev/stdin").is_fifo()  # a file is none, nor is /dev/null
+    asyncio.run(_converse(Home.of(os.environ), asked, as_json=as_json, has_keyboard=has_keyboard))
 
 
-async def _converse(home: Home, name: str, turns: int, topic: str, *, as_json: bool) -> None:
+async def _converse(home: Home, asked: Mapping[str, Any], *, as_json: bool, has_keyboard: bool) -> None:
     try:
         async with connect(home.socket) as connection:
-            await connection.send({"op": "converse", "name": name, "turns": turns, "topic": topic})
-            stopping = asyncio.create_task(_stopped(connection), name="!stop")
+            await connection.send(asked)
+            stopping = asyncio.create_task(_stopped(connection) if has_keyboard else asyncio.sleep(0), name="!stop")
             while frame := await connection.receive():
                 if frame["event"] == "error":
                     raise ClaudiusError(str(frame["message"]))
@@ -237,8 +239,7 @@ async def _converse(home: Home, name: str, turns: int, topic: str, *, as_json: b
 async def _stopped(connection: ControlConnection) -> None:
     """End the talk once `!stop` is typed."""
     reader = asyncio.StreamReader()
-    with suppress(ValueError):  # a file is no keyboard
-        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     while line := await reader.readline():
         if line.strip() == b"!stop":
             await connection.send({"op": "stop"})

@@ -7,6 +7,7 @@ import io
 import logging
 import warnings
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from email.message import Message
 from importlib.util import find_spec
 from typing import Any
@@ -43,6 +44,7 @@ CODE = "video/mp2t"
 HEADS = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF87a": "image/gif", b"GIF89a": "image/gif"}
 MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 LISTEN_S = 60.0
+"""How long a server may take to write one recording down, however slowly it answers."""
 LONGEST_RECORDING = 25_000_000
 """The most that such servers take."""
 TRANSCRIPTION_KEY = "CLAUDIUS_TRANSCRIPTION_API_KEY"
@@ -63,7 +65,7 @@ class _Reading(Struct):
         extra = perception.extra
         if not isinstance(extra, MessageExtra) or not extra.files:
             return perception
-        files = [await self._transcribed(file) for file in extra.files]
+        files = [await self._transcribed(file) for file in extra.files[:MOST_FILES]] + [*extra.files[MOST_FILES:]]
         since = [f"🎙 {file['spoken']}" for file in files if file.get("spoken") and file not in extra.files]
         read = [await self._one(file, number) for number, file in enumerate(files)]
         text = valid("\n".join((*since, perception.text)))
@@ -175,25 +177,22 @@ def picture_type(content: bytes) -> str:
 
 
 def decoded(content: bytes, kind: str) -> str:
-    """Decode a text by its content: in the charset that its type declares, else UTF-8. Pure.
+    """Decode a text by its content: as UTF-8 if it is that, else in the charset that its type declares. Pure.
 
-    Raises: ValueError if it is none, or empty.
+    ASCII alone may be either. Raises: ValueError if it is none, or empty.
     """
     if not content:
         raise ValueError("it is empty")
     declared = Message()
     declared["Content-Type"] = kind
-    charset = next((one for mark, one in MARKS.items() if content.startswith(mark)), "")
-    charset = charset or declared.get_content_charset() or "utf-8"
-    try:
-        text = content.decode(charset)
-    except UnicodeDecodeError:
-        raise ValueError("no text: it is not UTF-8, and declares no other charset that fits") from None
-    except LookupError:
-        raise ValueError("no text: its charset is not known") from None
-    if "\0" in text:
-        raise ValueError("no text: it holds NUL bytes")
-    return text
+    named = declared.get_content_charset("utf-8")
+    mark = next((one for mark, one in MARKS.items() if content.startswith(mark)), "")
+    for charset in (mark,) if mark else (named, "utf-8") if content.isascii() else ("utf-8", named):
+        with suppress(UnicodeError, LookupError):
+            text = content.decode(charset)
+            if "\0" not in text:
+                return text
+    raise ValueError("no text: it is not UTF-8, and declares no other charset that fits")
 
 
 class Attachments:
@@ -252,7 +251,7 @@ def picture(content: bytes) -> Image:
                 raise ValueError("too many pixels")
             upright = PIL.ImageOps.exif_transpose(opened).convert("RGBA")
     except (OSError, SyntaxError, EOFError, PIL.Image.DecompressionBombError) as error:
-        raise ValueError(f"not a picture: {type(error).__name__}") from error
+        raise ValueError("not a picture, or damaged") from error
     upright.thumbnail((LONGEST_PX, LONGEST_PX))
     flat = PIL.Image.new("RGB", upright.size, "white")
     flat.paste(upright, mask=upright.getchannel("A"))
@@ -279,11 +278,11 @@ def transcriber(loaded: Callable[[], Loaded]) -> Transcribe:
         asked |= {"language": settings.language} if settings.language else {}
         url = f"{settings.base_url.rstrip('/')}/audio/transcriptions"
         try:
-            async with httpx.AsyncClient(timeout=LISTEN_S, follow_redirects=False) as client:
+            async with asyncio.timeout(LISTEN_S), httpx.AsyncClient(timeout=LISTEN_S) as client:
                 answer = await client.post(url, headers=headers, data=asked, files={"file": (name, content, kind)})
             answer.raise_for_status()
             text = answer.json()["text"]
-        except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
+        except (httpx.HTTPError, TimeoutError, ValueError, KeyError, TypeError) as error:
             log.warning("a recording was not written down", extra={"error": type(error).__name__})
             raise ValueError("it could not be listened to: the transcription server gave no words") from None
         if not isinstance(text, str) or not text.strip():

@@ -44,7 +44,8 @@ THEMSELF, ONCE_IN = "themself", timedelta(days=1)
 """A person may erase themself from chat once in this period."""
 NOT_OURS = tuple(map(Beyond, (
     "what people posted themselves stays on the network", "the model's provider keeps what its own terms say",
-    "tools, daimons and other programs keep what they were given", "copies that the owner made outside of the home",
+    "tools, daimons, observers and other programs keep what they were given",
+    "copies that the owner made outside of the home",
 )))  # fmt: skip
 """What an erasure cannot reach."""
 NOTHING_CHANGED = "nothing was changed"

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from string import Template
 from typing import Any
+from weakref import WeakValueDictionary
 
 from claudius.cognition.mind import Mind, day_start
 from claudius.cognition.processes import sections
@@ -44,7 +45,7 @@ class Peers(PlainAdapter):
         self.link = Link(connected=True)
         self.wake: Callable[[str], None] = lambda _: None
         self._mind, self._owner, self._tell = mind, owner, tell
-        self._waiting: dict[str, list[asyncio.Future[str]]] = {}
+        self._waiting: WeakValueDictionary[str, asyncio.Future[str]] = WeakValueDictionary()
         self._talks: tuple[datetime, set[tuple[str, str]]] = mind.clock(), set()
         self._parts: dict[str, list[str]] = {}
 
@@ -67,17 +68,16 @@ class Peers(PlainAdapter):
             self._answer(perception.key, "")
 
     def _answer(self, key: str, text: str) -> None:
-        for waiting in self._waiting.pop(key, ()):
-            if not waiting.done():
-                waiting.set_result(text[:CHARS])
+        waiting = self._waiting.get(key)
+        if waiting and not waiting.done():
+            waiting.set_result(text[:CHARS])
 
     async def answered(self, perception: Perception) -> str:
         """Hear something, and return what the soul says to it; empty if it is silent. Raises: StoreError.
 
         Whoever brings the same again while its turn is under way waits for the same words.
         """
-        waiting: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(perception.key, []).append(waiting)
+        waiting = self._waiting.setdefault(perception.key, asyncio.get_running_loop().create_future())
         try:
             async with asyncio.timeout(TURN_S):
                 inbox = self._mind.store.inbox
@@ -85,15 +85,9 @@ class Peers(PlainAdapter):
                 if not is_new and not waiting.done() and inbox.state(perception.key) not in (*UNFINISHED, "committed"):
                     return ""
                 self.wake(perception.conversation)
-                return await waiting
+                return await asyncio.shield(waiting)  # it is others', too
         except TimeoutError:
             return ""
-        finally:
-            others = self._waiting.get(perception.key, [])
-            if waiting in others:
-                others.remove(waiting)
-            if not others:
-                self._waiting.pop(perception.key, None)
 
     def may_talk(self, name: str, talk: str, most: int) -> bool:
         """Count a talk that another soul begins, and return whether it is among the day's first `most`."""

@@ -82,31 +82,25 @@ async def test_an_alert_is_shown_as_it_was_forwarded(slack: SlackWorld, wake: Wa
     assert (shown["text"], shown["from"], shown["bot"]) == ("FIRING: disk", "Alerts", True)
 
 
+def section(*elements: dict[str, str] | str) -> dict[str, Any]:
+    """Return a piece of rich text; a string is plain text."""
+    parts = [{"type": "text", "text": one} if isinstance(one, str) else one for one in elements]
+    return {"type": "rich_text_section", "elements": parts}
+
+
+LINK = {"type": "link", "url": "https://example.com", "text": "this"}
+ITEMS = [section("one"), section("two")]
 RICH = {
     "type": "rich_text",
     "elements": [
-        {
-            "type": "rich_text_section",
-            "elements": [
-                {"type": "user", "user_id": "U2"},
-                {"type": "text", "text": " look at "},
-                {"type": "link", "url": "https://example.com", "text": "this"},
-                {"type": "emoji", "name": "tada"},
-            ],
-        },
-        {
-            "type": "rich_text_list",
-            "elements": [
-                {"type": "rich_text_section", "elements": [{"type": "text", "text": "one"}]},
-                {"type": "rich_text_section", "elements": [{"type": "text", "text": "two"}]},
-            ],
-        },
+        section({"type": "user", "user_id": "U2"}, " look at ", LINK, {"type": "emoji", "name": "tada"}),
+        {"type": "rich_text_list", "elements": ITEMS},
     ],
 }
 TABLE = {
     "type": "table",
     "rows": [[{"type": "raw_text", "text": "host"}, {"type": "raw_text", "text": "load"}],
-             [{"type": "raw_text", "text": "a"}, {"type": "rich_text", "elements": RICH["elements"][1]["elements"][:1]}]],
+             [{"type": "raw_text", "text": "a"}, {"type": "rich_text", "elements": ITEMS[:1]}]],
 }  # fmt: skip
 
 

@@ -415,7 +415,7 @@ def heard(recollection: Recollection) -> tuple[Entry, ...]:
                 else EntryType.PERCEPTION,
                 content=datamark(one.text) if one.kind is Kind.NEWS else one.text,
                 at=one.at,
-                person=(one.person or None) if one.origin is Origin.EXTERNAL else None,
+                person=(one.person if one.origin is Origin.EXTERNAL else _topic_of(one)) or None,
                 name=internal(one).by or recollection.called(one) or None,
                 metadata=({"bot": True} if one.is_bot or internal(one).is_message else {})
                 | ({"kind": one.kind.value} if one.kind != "message" and not internal(one).is_message else {})
@@ -427,6 +427,11 @@ def heard(recollection: Recollection) -> tuple[Entry, ...]:
             for one in recollection.perceptions
         ]
     )
+
+
+def _topic_of(one: Perception) -> str:
+    """Return whose words a talk of souls begins with, so that they are erased with that person; empty = nobody's."""
+    return internal(one).asked_by if one.kind is Kind.DIRECTIVE and internal(one).what else ""
 
 
 def _cause(one: Perception) -> dict[str, Any]:

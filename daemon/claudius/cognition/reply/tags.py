@@ -134,10 +134,8 @@ class Names(Struct, frozen=True):
     """Tags whose content is dropped."""
     label: re.Pattern[str]
     """Matches a step's name used as a label, in text prepared by `plain_form`; of ours, one of two or more words."""
-    written: str
-    """A pattern for every name of two or more words with any separators between them, for `plain_form`."""
-    single: str
-    """A pattern for the one-word names of an owner's own steps: words of speech, but between the marks of a tag."""
+    written: tuple[str, str]
+    """Patterns for `plain_form`: names of two or more words, with any separators between them; an owner's others."""
 
     @classmethod
     def of(cls, tags: Iterable[str] = STEPS) -> Names:
@@ -159,8 +157,7 @@ class Names(Struct, frozen=True):
             bare=frozenset(f for f, tag in spelled.items() if tag in FOREIGN or (tag in STEPS and "_" not in tag)),
             begun=frozenset(form[:end] for form in spelled for end in range(1, len(form) + 1)),
             foreign=frozenset(FOREIGN),
-            written=names,
-            single=single,
+            written=(names, single),
             label=re.compile(
                 rf"^(?:[^\w\n]|_)*(?:(?:{names})(?!\w)|(?:{single})[\W_]{{0,4}}?[:=])"
                 rf"|(?<!\w)(?:{names})[\W_]{{0,4}}?[:=]",
@@ -308,10 +305,7 @@ def _patterns(written: str, single: str) -> tuple[re.Pattern[str], re.Pattern[st
 
 def is_disguised(text: str, names: Names = NAMES) -> bool:
     """Return whether a step's name appears as a disguised tag: prefixed, escaped twice, in other brackets. Pure."""
-    return (
-        _OPENS.search(text) is not None
-        and _patterns(names.written, names.single)[0].search(plain_form(text)) is not None
-    )
+    return _OPENS.search(text) is not None and _patterns(*names.written)[0].search(plain_form(text)) is not None
 
 
 def is_structured(text: str, names: Names = NAMES) -> bool:
@@ -326,7 +320,7 @@ def is_structured(text: str, names: Names = NAMES) -> bool:
         if form in names.tags or any(word in form for word in _REASONING) or read_head(text, lt, names):
             return True
     plain = plain_form(text)
-    return _FOREIGN.search(plain) is not None or _patterns(names.written, names.single)[1].search(plain) is not None
+    return _FOREIGN.search(plain) is not None or _patterns(*names.written)[1].search(plain) is not None
 
 
 State = Literal["words", "thought", "header"]
