@@ -30,8 +30,9 @@ from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import Alive, alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
-from claudius.tool import JSON, Asks, Card, Runs, Tool, ToolCall, ToolClass
+from claudius.tool import JSON, Asks, Card, Runs, ToolCall
 from driven import reply
+from minds import lent
 
 ANA = "rehearsal:t:ana"
 PLACE = "rehearsal:t:D-ana:"
@@ -124,8 +125,7 @@ async def live(root: Path, flow: str, cls: str, point: str, url: str) -> None:
         """Have its server run."""
         at("while_starting")
 
-    schema = {"type": "object", "properties": {}, "additionalProperties": False}
-    tool = Tool(name="test.it", purpose="Does it.", cls=ToolClass(cls), schema=schema, run=run, ready=ready)
+    tool = lent("test.it", cls, run, ready=ready)
     decision = Asks((ANA,)) if flow == "asked" else Runs("test")
 
     async def decided(*_: object) -> Asks | Runs:

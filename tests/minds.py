@@ -17,6 +17,7 @@ from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import Alive, alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
+from claudius.tool import Runner, Tool, ToolClass
 
 DM = "rehearsal:t:dm-ana:"
 START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -177,6 +178,13 @@ async def minds(
     with registered(**made):
         async with alive(home, voice, clock=clock, settings=settings, clean=clean, network=network) as soul:
             yield soul
+
+
+def lent(name: str, cls: str, run: Runner, *args: str, **rest: Any) -> Tool:
+    """Return a tool whose arguments are texts, all of them needed."""
+    texts = {one: {"type": "string"} for one in args}
+    schema = {"type": "object", "properties": texts, "required": [*args], "additionalProperties": False}
+    return Tool(name=name, purpose="Does it.", cls=ToolClass(cls), schema=schema, run=run, **rest)
 
 
 async def say(soul: Alive, *lines: str, **where: Any) -> list[str]:

@@ -18,20 +18,14 @@ from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.testing.adapter_contract.stage import ANA, BEN, CHANNEL, DM
 from claudius.testing.alive import Alive
-from claudius.tool import JSON, Tool, ToolCall, ToolClass
+from claudius.tool import JSON, Tool, ToolCall
 from lab.stages.discord import PEOPLE as ON_DISCORD
 from lab.stages.slack import PEOPLE as ON_SLACK
-from minds import until
+from minds import lent, until
 
 OWNER = {"slack": f"slack:T1:{BEN_ON_SLACK}", "discord": f"discord:@me:{BEN_ON_DISCORD}"}
 ARGS = {"path": "notes/<@U1> `x` \u202e&amp; a.md"}
 SHOWN = r'path: "notes/\u003c@U1\u003e \u0060x\u0060 \u202e\u0026amp; a.md"'
-SCHEMA = {
-    "type": "object",
-    "properties": {"path": {"type": "string"}},
-    "required": ["path"],
-    "additionalProperties": False,
-}
 PAGE = "Read https://example.org/1 please."
 ALONE = "Only ben may decide this."
 
@@ -152,11 +146,7 @@ def doing(used: list[JSON], cls: str) -> list[Tool]:
         used.append(args)
         return "42"
 
-    web = SCHEMA | {"properties": {"url": {"type": "string"}}, "required": ["url"]}
-    return [
-        Tool(name="test.do", purpose="Does it.", cls=ToolClass(cls), schema=SCHEMA, run=_run),
-        Tool(name="web.read", purpose="Reads.", cls=ToolClass.READ, schema=web, run=_run),
-    ]
+    return [lent("test.do", cls, _run, "path"), lent("web.read", "read", _run, "url")]
 
 
 @asynccontextmanager

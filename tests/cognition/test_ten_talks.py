@@ -16,7 +16,7 @@ from claudius.testing.alive import alive
 from claudius.tool import JSON, Tool, ToolCall, ToolClass
 from claudius.tools.offered import built_in
 from driven import reply
-from minds import heard
+from minds import heard, lent
 
 TALKS: list[dict[str, Any]] = json.loads((ROOT / "talks.json").read_text("utf-8"))
 USES = {line: (name, args) for talk in TALKS for line, name, args in talk["lines"] if name}
@@ -33,19 +33,11 @@ async def _given(args: JSON, _: ToolCall) -> str:
     return f"It says enough of {' and '.join(map(str, args.values()))}."
 
 
-def lent(store: Store) -> list[Tool]:
+def tools_of(store: Store) -> list[Tool]:
     """Return the tools that look, and four others in which nothing happens."""
     looks = built_in(TOOLS.values(), store, Config)
     others = [
-        Tool(
-            name=name,
-            purpose="Does it.",
-            cls=ToolClass(cls),
-            schema={"type": "object", "properties": {one: {"type": "string"} for one in args}},
-            run=_given,
-            where=("owner",) if is_mine else (),
-            is_mine=is_mine,
-        )
+        lent(name, cls, _given, *args, where=("owner",) if is_mine else (), is_mine=is_mine)
         for name, (cls, args, is_mine) in LENT.items()
     ]
     return [*[one for one in looks() if one.cls is ToolClass.LOOK], *others]
@@ -64,7 +56,7 @@ async def test_t38_a_person_is_asked_once_in_a_talk_by_what_reads_and_each_time_
     settings = {"CLAUDIUS_OWNERS": ANA}
     async with alive(home, Scripted(default=speak), tools=lambda: tools, settings=settings) as soul:
         store = soul.mind.store
-        tools += lent(store)
+        tools += tools_of(store)
         for n, talk in enumerate(TALKS):
             is_shared, asked[talk["talk"]] = talk.get("shared", False), Counter()
             place = f"rehearsal:t:{'C1' if is_shared else 'dm-ana'}:{n}"

@@ -501,7 +501,7 @@ async def test_t16_a_call_that_outlives_its_lane_is_unknown_and_its_late_end_ref
         await past(postgres_url)
         assert await taken_by(two) == [DM]
         holder = two.leases.store_of(DM)
-        assert await holder.calls.recover(DM, NOW, lambda _: False) == ()
+        assert await holder.calls.recover(DM, NOW, ()) == ()
 
         with pytest.raises(StaleTurn):
             await paused.calls.end(ended(call), NOW)

@@ -14,18 +14,18 @@ from claudius.providers.scripted import Scripted
 from claudius.runtime.access import Membership
 from claudius.runtime.hands import LaneHands, ToolRunner
 from claudius.testing.alive import Alive, alive
-from claudius.tool import JSON, TIMED_OUT, CallState, Tool, ToolCall, ToolClass
+from claudius.tool import JSON, TIMED_OUT, CallState, Tool, ToolCall
 from contracts.store.calls import asked
 from contracts.store.ground import NOW, heard
 from driven import reply
+from minds import lent
 
-NOBODY = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
 WHERE = "rehearsal:local:talk:"
 
 
 def made(run: Callable[[JSON, ToolCall], Awaitable[str]], cls: str = "read", key_arg: str = "") -> Tool:
     """Return a tool that does this."""
-    return Tool(name=f"test.{cls}", purpose="Does it.", cls=ToolClass(cls), schema=NOBODY, run=run, key_arg=key_arg)
+    return lent(f"test.{cls}", cls, run, key_arg=key_arg)
 
 
 def use(tool: Tool, turn: str = "turn", n: int = 0) -> ToolCall:
@@ -43,6 +43,13 @@ async def hands(home: Home, *tools: Tool, **settings: str) -> AsyncIterator[tupl
         runner = ToolRunner(soul.mind, soul.server.wake, Membership(soul.mind.store, {}, soul.mind.clock))
         yield runner.of(soul.mind.store, WHERE), runner, soul
         await runner.close()
+
+
+def kept(soul: Alive, call: ToolCall) -> ToolCall:
+    """Return a call as it stands."""
+    found = soul.mind.store.calls.find(call.id)
+    assert found is not None
+    return found
 
 
 class Gate:
@@ -116,9 +123,7 @@ async def test_a_result_is_cut_and_has_no_secrets_before_it_is_kept(home: Home) 
         call = use(tool)
         done = await doing.do(call, tool)
 
-        kept = soul.mind.store.calls.find(call.id)
-        assert kept is not None
-        assert kept.result == done.result
+        assert kept(soul, call).result == done.result
         head, tail = done.result.split("\n[… 29,012 characters are left out here …]\n")
         assert (head[:17], len(head), len(tail)) == ("key *** and long ", 12_000, 4_000)
         with pytest.raises(ToolRefused):
@@ -136,8 +141,7 @@ async def test_what_takes_longer_than_a_turn_goes_on_and_its_end_is_heard(home: 
         gate.open.set()
         await soul.until_said(1)
 
-        found = soul.mind.store.calls.find(call.id)
-        assert found is not None
+        found = kept(soul, call)
         assert (found.state, found.result, gate.used, runner.is_busy()) == (CallState.DONE, "through", 1, False)
         assert [one.text for one in soul.network.visible] == ["It says so."]
         assert found.told_turn
@@ -165,8 +169,7 @@ async def test_a_turn_that_is_cancelled_ends_a_read_and_leaves_a_send_alone(
             await soul.network.until_visible(1)
         await soul.idle()
 
-        found = soul.mind.store.calls.find(call.id)
-        assert found is not None
+        found = kept(soul, call)
         assert found.state is state
         assert len(soul.network.visible) == int(cls == "send")
 
@@ -192,8 +195,7 @@ async def test_t28_stop_ends_a_read_that_outlived_its_turn(
             await soul.mind.store.flush()
         await soul.idle()
 
-        found = soul.mind.store.calls.find(call.id)
-        assert found is not None
+        found = kept(soul, call)
         assert found.state is state
         assert [one.text for one in soul.network.visible] == ["It says so."][: int(state is CallState.DONE)]
 
@@ -213,8 +215,7 @@ async def test_a_call_with_a_key_is_made_again_once_if_its_server_dies(home: Hom
         done = await doing.do(call, tool)
 
         assert (keys, done.state) == ([call.id, call.id], CallState.UNKNOWN)
-        found = soul.mind.store.calls.find(call.id)
-        assert found is not None
+        found = kept(soul, call)
         assert found.attempts == 2
 
 
@@ -233,8 +234,7 @@ async def test_what_is_allowed_is_done_by_its_lane_and_answered(home: Home, *, a
         soul.server.wake(WHERE)
         await soul.until_said(2)
 
-        found = store.calls.find(call.id)
-        assert found is not None
+        found = kept(soul, call)
         assert seen == ([(call.id, None), (call.id, "done")] if allows else [])
         assert (found.state, gate.used) == ((CallState.DONE, 1) if allows else (CallState.REFUSED, 0))
         assert [one.text for one in soul.network.visible][1:] == [

@@ -3,8 +3,9 @@
 import asyncio
 import gzip
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from inspect import isawaitable
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,8 @@ async def site(**pages: Any) -> AsyncIterator[tuple[str, list[str]]]:
     async def _answer(request: web.Request) -> web.StreamResponse:
         asked.append(f"{request.method} {request.path_qs} {request.headers.get('Cookie', '')}".strip())
         made = pages[request.path.strip("/")]
-        found = await made(request) if callable(made) else made
+        found = made(request) if callable(made) else made
+        found = await found if isawaitable(found) else found
         return found if isinstance(found, web.StreamResponse) else web.Response(text=found, content_type="text/html")
 
     app = web.Application()
@@ -52,6 +54,10 @@ async def site(**pages: Any) -> AsyncIterator[tuple[str, list[str]]]:
         await runner.cleanup()
 
 
+def _answers(**words: Any) -> Callable[[web.Request], web.Response]:
+    return lambda _: web.Response(**words)
+
+
 async def read(url: str, *hosts: str, start: int = 0, chars: int = 16_000) -> str:
     """Read a page with these hosts allowed."""
     settings = ToolsSettings(web=ToolWebSettings(hosts=hosts), result_chars=chars)
@@ -61,10 +67,7 @@ async def read(url: str, *hosts: str, start: int = 0, chars: int = 16_000) -> st
 
 async def test_a_page_is_its_words_and_where_its_links_lead() -> None:
     """Scripts, styles, comments and control characters are left out; one GET is sent, and no cookie goes back."""
-
-    async def _moved(_: web.Request) -> web.Response:
-        return web.Response(status=302, headers={"Location": "/x/page", "Set-Cookie": "who=ada"})
-
+    _moved = _answers(status=302, headers={"Location": "/x/page", "Set-Cookie": "who=ada"})
     async with site(old=_moved, **{"x/page": PAGE}) as (url, asked):
         text = await read(f"{url}/old", HOST)
 
@@ -147,11 +150,7 @@ async def test_a_host_is_resolved_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("target", ["https://elsewhere.example/x", "//elsewhere.example/x", "https://169.254.169.254/"])
 async def test_a_redirect_to_another_host_is_another_address(target: str) -> None:
     """It is named, so that it may be asked for; nothing is sent to it."""
-
-    async def _moved(_: web.Request) -> web.Response:
-        return web.Response(status=301, headers={"Location": target})
-
-    async with site(page=_moved) as (url, asked):
+    async with site(page=_answers(status=301, headers={"Location": target})) as (url, asked):
         with pytest.raises(ToolFailed, match=r"it leads to http.*another address"):
             await read(f"{url}/page", HOST)
 
@@ -177,24 +176,15 @@ async def test_what_is_no_page_is_not_read(monkeypatch: pytest.MonkeyPatch) -> N
         await asyncio.Event().wait()
         return answer
 
-    async def _packed(_: web.Request) -> web.Response:
-        return web.Response(
-            body=gzip.compress(b"0" * 10_000_000), headers={"Content-Encoding": "gzip", "Content-Type": "text/plain"}
-        )
-
-    async def _loop(_: web.Request) -> web.Response:
-        return web.Response(status=302, headers={"Location": "/loop"})
-
-    async def _picture(_: web.Request) -> web.Response:
-        return web.Response(body=b"...", content_type="image/png")
-
-    async def _gone(_: web.Request) -> web.Response:
-        return web.Response(status=410)
-
-    async with site(endless=_endless, slow=_slow, packed=_packed, loop=_loop, picture=_picture, gone=_gone) as (
-        url,
-        asked,
-    ):
+    pages = {
+        "endless": _endless,
+        "slow": _slow,
+        "packed": _answers(body=gzip.compress(b"0" * 10**7), headers={"Content-Encoding": "gzip", "Content-Type": "text/plain"}),
+        "loop": _answers(status=302, headers={"Location": "/loop"}),
+        "picture": _answers(body=b"...", content_type="image/png"),
+        "gone": _answers(status=410),
+    }  # fmt: skip
+    async with site(**pages) as (url, asked):
         assert (await read(f"{url}/endless", HOST)).endswith("of 2000000; from=15000 reads on]")
         for page, why in (("packed", "packed"), ("loop", "leads on"), ("picture", "neither"), ("gone", "410")):
             with pytest.raises(ToolFailed, match=why):

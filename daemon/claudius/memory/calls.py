@@ -9,7 +9,7 @@ Source: the tools design, section 3.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from hashlib import sha256
 from typing import Any
@@ -168,11 +168,11 @@ class CallStore:
 
         return await self._core.write(write)
 
-    async def recover(self, conversation: str, now: datetime, has_key: Callable[[str], bool]) -> tuple[ToolCall, ...]:
+    async def recover(self, conversation: str, now: datetime, keyed: Collection[str]) -> tuple[ToolCall, ...]:
         """Judge what other processes, or an earlier token, left started in a conversation.
 
-        What harms nothing, or `has_key` by the name of its tool, is allowed again, `ATTEMPTS` times in all; all else
-        is `unknown`, or failed. Returns the calls that were allowed by somebody, or begun before, and whose turn has
+        What harms nothing, or is a tool of the `keyed` ones, is allowed again, `ATTEMPTS` times in all; all else is
+        `unknown`, or failed. Returns the calls that were allowed by somebody, or begun before, and whose turn has
         ended: they are to be done now.
         """
         lease = (self._core.boot, self._core.token)
@@ -182,7 +182,7 @@ class CallStore:
             for row in db.all("calls_open", conversation=conversation):
                 call = call_of(row)
                 is_left = call.state is CallState.STARTED and (row["boot"], row["token"]) != lease
-                call = _left(db, call, now, keyed=has_key(call.tool)) if is_left else call
+                call = _left(db, call, now, keyed=call.tool in keyed) if is_left else call
                 is_decided = call.until is not None or call.attempts > 0
                 if call.state is CallState.APPROVED and is_decided and not db.one("call_of_its_turn", turn=call.turn):
                     due.append(call)

@@ -80,10 +80,6 @@ class ToolRunner:
         found = next((one for one in self.tools() if one.name == call.tool), None)
         return found if found and (found.pin, found.cls, found.off) == (call.pin, call.cls, "") else None
 
-    def has_key(self, name: str) -> bool:
-        """Return whether a tool recognises a call that is made again."""
-        return any(one.key_arg for one in self.tools() if one.name == name)
-
     def is_busy(self, conversation: str = "") -> bool:
         """Return whether a call is under way in a conversation, or anywhere."""
         return any(conversation in ("", call.conversation) for call, _ in self._running.values())
@@ -209,10 +205,7 @@ class LaneHands:
         """Do calls with `runner`; the store of `mind` is that of the lane's holder."""
         self._runner, self._mind, self._store, self._conversation = runner, mind, mind.store, conversation
         self._turn, self._waited_s = "", 0.0
-
-    def offered(self) -> Sequence[Tool]:
-        """Return every tool that is known, by name."""
-        return self._runner.tools()
+        self.offered = runner.tools
 
     async def onlookers(self, audience: str, speaker: str, *, anew: bool) -> Onlookers:
         """Return who can see what is said to an audience. Raises: StoreError."""
@@ -255,8 +248,8 @@ class LaneHands:
     async def recover(self) -> None:
         """Judge what others left open in this conversation, and begin what is to be done. Raises: StoreError."""
         if [one for one in self._store.calls.open(self._conversation) if one.state is not CallState.WAITING]:
-            now, has_key = self._mind.clock(), self._runner.has_key
-            for call in await self._store.calls.recover(self._conversation, now, has_key):
+            keyed = {one.name for one in self.offered() if one.key_arg}
+            for call in await self._store.calls.recover(self._conversation, self._mind.clock(), keyed):
                 await self.begin(call)
 
     async def begin(self, call: ToolCall) -> None:

@@ -107,7 +107,7 @@ class McpConnection:
     async def _connected(self) -> None:
         patience_s = self._spec.get("patience_s", CONNECT_S)
         with anyio.move_on_after(patience_s) as limit:
-            async with Client(_guarded(self, self._transport()), cache=None) as client:
+            async with Client(self._transport(), cache=None) as client:
                 limit.deadline = math.inf
                 async with anyio.create_task_group() as running:
                     await self._work(client, running)
@@ -188,13 +188,13 @@ class McpConnection:
             scope.cancel()
 
     def noticed(self, item: SessionMessage | Exception) -> SessionMessage | JSONRPCError | JSONRPCResponse | None:
-        """Return what goes on to the session, or back to the server; None for news. Raises: Cut.
+        """Return what goes on to the session, or back to the server; None for news. Raises: ValueError.
 
         What a server asks for is refused here, one after the other: the session would hold all of it at once. Its
         definitions are read here, and its results, because the session would drop all of one for a single flaw.
         """
         if isinstance(item, Exception):
-            raise item if isinstance(item, Cut) else Cut("it wrote what is no message")
+            raise ValueError from item
         message = item.message
         if isinstance(message, JSONRPCNotification):
             if message.method == "notifications/tools/list_changed":
@@ -253,6 +253,7 @@ class McpConnection:
 
     @asynccontextmanager
     async def _transport(self) -> AsyncIterator[tuple[Any, Any]]:
+        streams: tuple[Any, Any]
         async with AsyncExitStack() as stack:
             if self._spec.get("url"):
                 headers = {"Authorization": f"Bearer {self._spec['token']}"} if self._spec.get("token") else {}
@@ -260,71 +261,56 @@ class McpConnection:
                 hooks = [bounding(lambda: self.end(ENDLESS)), self._answered]
                 http = httpx2.AsyncClient(headers=headers, event_hooks={"response": hooks}, timeout=times)
                 await stack.enter_async_context(http)
-                transport = streamable_http_client(self._spec["url"], http_client=http, max_sse_event_size=LINE_BYTES)
-                yield await stack.enter_async_context(transport)
+                far = streamable_http_client(self._spec["url"], http_client=http, max_sse_event_size=LINE_BYTES)
+                streams = await stack.enter_async_context(far)
             else:
                 env = {**os.environ, **self._spec.get("env", {})}
                 self.child = await Child.start(self._spec["command"], env=env, cwd=Path.cwd())
                 self._hands.say({"server": self.name, "pid": self.child.pid})
-                yield await stack.enter_async_context(_piped(self.child))
+                lines, checked = self.child.lines(), jsonrpc_message_adapter.validate_python
+                streams = (SessionMessage(checked(line)) async for line in lines), _Input(self.child)
+            yield _Heard(self, *streams), streams[1]
 
 
-@asynccontextmanager
-async def _piped(child: Child) -> AsyncIterator[tuple[Any, Any]]:
-    """Yield a child's messages, both ways; its end, an over-long and a broken line end them."""
-    into, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    write, out = anyio.create_memory_object_stream[SessionMessage](0)
+class _Input:
+    """A child's input, as the SDK writes to it."""
 
-    async def reading() -> None:
-        async with into:
-            try:
-                async for line in child.lines():
-                    await into.send(SessionMessage(jsonrpc_message_adapter.validate_python(line)))
-            except (Cut, ValueError) as error:
-                with suppress(anyio.BrokenResourceError):
-                    await into.send(error)
-            except anyio.BrokenResourceError:
-                return
+    def __init__(self, child: Child) -> None:
+        self._child = child
 
-    async def writing() -> None:
-        async with out:
-            async for item in out:
-                try:
-                    await child.write(item.message.model_dump_json(by_alias=True, exclude_unset=True) + "\n")
-                except Crashed:
-                    return
+    async def __aenter__(self) -> None: ...
 
-    async with anyio.create_task_group() as both:
-        both.start_soon(reading)
-        both.start_soon(writing)
-        yield read, write
-        both.cancel_scope.cancel()
+    async def __aexit__(self, *_: object) -> None: ...
+
+    async def send(self, item: SessionMessage) -> None:
+        """Write a message; one that reads no more is seen to end."""
+        with suppress(Crashed):
+            await self._child.write(item.message.model_dump_json(by_alias=True, exclude_unset=True) + "\n")
 
 
-@asynccontextmanager
-async def _guarded(server: McpConnection, transport: Any) -> AsyncIterator[tuple[Any, Any]]:
-    """Yield a transport's messages with those that a server may not send left out."""
-    async with transport as (read, write), anyio.create_task_group() as guard:
-        into, guarded = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+class _Heard:
+    """What a server says, as the SDK reads it: without what it may not say, which is answered before more is read."""
 
-        async def reading() -> None:
-            async with into:
-                try:
-                    async for item in read:
-                        passed = server.noticed(item)
-                        if isinstance(passed, SessionMessage):
-                            await into.send(passed)
-                        elif passed:
-                            await write.send(SessionMessage(passed))
-                except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-                    pass
-                except Cut as error:
-                    server.end(error.message)
-            server.end("it ended")
+    def __init__(self, server: McpConnection, read: AsyncIterator[SessionMessage | Exception], write: Any) -> None:
+        self._server, self._read, self._write = server, read, write
 
-        guard.start_soon(reading)
-        yield guarded, write
-        guard.cancel_scope.cancel()
+    async def __aenter__(self) -> None: ...
+
+    async def __aexit__(self, *_: object) -> None: ...
+
+    async def __aiter__(self) -> AsyncIterator[SessionMessage]:
+        try:
+            async for item in self._read:
+                passed = self._server.noticed(item)
+                if isinstance(passed, SessionMessage):
+                    yield passed
+                elif passed:
+                    await self._write.send(SessionMessage(passed))
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            pass
+        except (Cut, ValueError) as error:  # an over-long or a broken line, or what is no message
+            self._server.end(error.message if isinstance(error, Cut) else "it wrote what is no message")
+        self._server.end("it ended")
 
 
 class McpConnections:

@@ -165,14 +165,6 @@ LEFT = (
 )
 
 
-def _always(_: str) -> bool:
-    return True
-
-
-def _never(_: str) -> bool:
-    return False
-
-
 @case("C4", "what a process left started is unknown, never repeated, unless that harms nothing: then twice in all")
 async def c4(ground: Ground) -> None:
     """Leave calls of each class open once and twice, in a turn that runs again and in one that has ended."""
@@ -187,17 +179,17 @@ async def c4(ground: Ground) -> None:
                     await store.turns.commit(thought(known, "It takes a while.", late=(call.id,)))
             for boot in range(1, attempts):
                 async with awake(ground, f"{boot}-{where}") as store:
-                    await store.calls.recover(where, NOW, {True: _always, False: _never}[keyed])
+                    await store.calls.recover(where, NOW, [call.tool] * keyed)
                     await store.calls.start(call, NOW)
             async with awake(ground, f"last-{where}") as store:
-                due = await store.calls.recover(where, NOW, {True: _always, False: _never}[keyed])
+                due = await store.calls.recover(where, NOW, [call.tool] * keyed)
                 found = store.calls.find(call.id)
                 assert found is not None, (cls, attempts, keyed)
                 assert found.state is state, (cls, attempts, keyed)
                 is_told = is_over and state is not CallState.APPROVED
                 assert await ends_heard(store, where) == [(f"tool:{call.id}", state, LEFT_OPEN, True)][: int(is_told)]
                 assert [one.id for one in due] == [call.id][: int(is_over and state is CallState.APPROVED)]
-                assert await store.calls.recover(where, NOW, _never) == due  # judged once
+                assert await store.calls.recover(where, NOW, ()) == due  # judged once
 
 
 @case("C5", "the end of a call that outlives its turn is heard once, whichever is first: the end, or the turn's commit")
@@ -336,6 +328,6 @@ async def c10(ground: Ground) -> None:
         found = [one and one.state for one in map(store.calls.find, (waits.id, allowed.id, under_way.id))]
         assert found == [CallState.LAPSED, CallState.WITHDRAWN, CallState.STARTED]
     async with awake(ground, "boot-2") as store:
-        assert await store.calls.recover(DM, NOW, _never) == ()
+        assert await store.calls.recover(DM, NOW, ()) == ()
         known, is_begun = await store.calls.start(under_way, NOW)
         assert (known.state, is_begun) == (CallState.UNKNOWN, False)
