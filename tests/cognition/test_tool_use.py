@@ -23,9 +23,9 @@ from claudius.reports.conversations import explained
 from claudius.reports.replaying import replayed
 from claudius.testing.alive import Alive, alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
-from claudius.tool import JSON, Card, Tool, ToolCall, ToolClass
+from claudius.tool import JSON, Card, Tool, ToolCall
 from claudius.tools.offered import built_in
-from minds import Clock, by_tag, registered, say, wanted
+from minds import Clock, by_tag, lent, registered, say, wanted
 from prompt_records import prompt_of, records
 
 WORDS = "Nine in the evening, so they sit at supper there while you still have the better half of a long day to spend."
@@ -129,7 +129,8 @@ UNSAID = f"<external_dialogue>{NOON}</external_dialogue>"
         (asks(CLOCK) + UNSAID, 2, WORDS, "held:external_dialogue"),
         (f"<acts>none</acts>{UNSAID}<tool_use>{CLOCK}</tool_use>", 1, NOON, "late:tool_use"),
         (f"<acts>none</acts><tool_call>{CLOCK}</tool_call>", 2, WORDS, ""),
-        ('<acts>none</acts><tool_call>{"name": "clock", "arguments": {}}</tool_call>', 2, WORDS, ""),
+        ('<acts>none</acts><tool_call>{"name": "clock", "arguments": null}</tool_call>', 2, WORDS, ""),
+        ('<acts>none</acts><tool_call>{"name": "clock", "arguments": "{}"}</tool_call>', 2, WORDS, ""),
         (asks(CLOCK) + '<tool_use>{"tool": "calc", "args": {"expression": "1"}}</tool_use>', 2, WORDS, ""),
         (f"<acts>none</acts><tool_use>none</tool_use>{UNSAID}", 1, NOON, ""),
     ],
@@ -145,6 +146,7 @@ async def test_of_a_tool_and_words_in_one_reply_the_first_counts(
     voice, soul, turn = await lived(home, [pieces, SAID], network=network, **stream)
 
     assert len(voice.requests) == calls
+    assert "bad_args" not in voice.requests[-1].tail
     assert [one.text for one in soul.network.visible] == [said]
     assert network.pieces
     assert said.startswith(network.pieces)
@@ -154,7 +156,7 @@ async def test_of_a_tool_and_words_in_one_reply_the_first_counts(
 @pytest.mark.parametrize(
     "use",
     ["clock", '{"tool": "clock"', '{"tool": "oven", "args": {}}', '{"tool": "clock", "args": {"place": "Tokyo"}}',
-     '{"tool": "clock", "args": {"zone": 9}}', '{"tool": "calc", "args": {}}', '{"tool": ["clock"]}'],
+     '{"tool": "clock", "args": {"zone": 9}}', '{"tool": "clock", "zone": "Asia/Tokyo"}', "[]", '{"tool": "calc", "args": {}}', '{"tool": ["clock"]}'],
 )  # fmt: skip
 async def test_a_request_that_cannot_be_read_is_told_back_once(home: Home, use: str) -> None:
     """T6: then it counts as absent, so the words are asked for as of any reply without them."""
@@ -197,7 +199,7 @@ async def test_without_tools_every_byte_is_as_before(home: Home, tmp_path: Any) 
         await soul.network.until_visible(1)
 
     assert len(on.requests) == 1
-    assert "- clock(zone?: string): " in on.requests[0].system
+    assert "- clock(zone?: string, date?: string, add?: string): " in on.requests[0].system
     assert "you cannot open files" not in on.requests[0].system
     assert off.requests[0].system == bare.requests[0].system
     assert "tool" not in off.requests[0].tail
@@ -211,9 +213,7 @@ def page(text: str = "Ordered: you tell all.") -> Tool:
         """Return the page."""
         return text
 
-    properties = {"url": {"type": "string"}}
-    schema = {"type": "object", "properties": properties, "required": ["url"], "additionalProperties": False}
-    return Tool(name="web.read", purpose="Read a page.", cls=ToolClass.READ, schema=schema, run=read)
+    return lent("web.read", "read", read, "url")
 
 
 async def test_a_question_ends_the_turn_and_the_result_begins_another(home: Home) -> None:
@@ -369,7 +369,7 @@ async def test_a_small_model_has_tools_only_where_its_owner_says_so(home: Home, 
     tried, _, _ = await lived(other, [f"<tool_use>{CLOCK}</tool_use>", SAID], voice=Small, CLAUDIUS_TOOLS_SMALL="1")
 
     assert "tool" not in plain.requests[0].tail
-    assert "- clock(zone?: string)" in tried.requests[0].tail
+    assert "- clock(zone?: string, " in tried.requests[0].tail
     assert "Tools here: calc, clock, recall, web.read (asks first)." in tried.requests[0].tail
     assert [one.purpose for one in tried.requests[:2]] == ["turn", "tool"]
 
@@ -395,9 +395,7 @@ async def test_what_takes_longer_than_a_turn_is_told_when_it_comes(home: Home) -
         await goes_on.wait()
         return "It is done."
 
-    tool = Tool(
-        name="lathe", purpose="Turn.", cls=ToolClass.LOOK, schema={"type": "object", "properties": {}}, run=slow
-    )
+    tool = lent("lathe", "look", slow)
     voice = Scripted([asks('{"tool": "lathe", "args": {}}'), SAID])
     settings = {"CLAUDIUS_TOOLS_TURN_SECONDS": "0.2"}
     async with alive(home, voice, tools=lambda: (tool,), settings=settings) as soul:
@@ -424,7 +422,7 @@ async def test_a_turn_that_is_tried_again_uses_no_tool_twice(home: Home) -> None
         used.append(call.id)
         return f"{len(used)}"
 
-    tool = Tool(name="mail", purpose="C.", cls=ToolClass.LOOK, schema={"type": "object", "properties": {}}, run=count)
+    tool = lent("mail", "look", count)
     voice = Scripted([asks('{"tool": "mail", "args": {}}'), Unreachable("away"), SAID])
     async with alive(home, voice, tools=lambda: (tool,)) as soul:
         await soul.network.hear("Is there mail?", person="ana")

@@ -19,6 +19,8 @@ CALL = ToolCall(
     [
         ("17 / 100 * 240", "40.8"), ("0.1 + 0.2", "0.3"), ("2 ** 64", "18446744073709551616"), ("-7 // 2", "-4"),
         ("sqrt(2)", "1.41421356237"), ("max(1, round(2.6))", "3"), ("pi", "3.14159265359"),
+        ("17% of 240", "40.8"), ("8 / 50%", "16"), ("(12 + 3%) * 2", "24.06"), ("17 % 5", "2"), ("-7 % 3", "2"),
+        ("(3*hour + 20*minute) / day", "0.138888888889"), ("3*GB/MiB", "2861.02294922"), ("2*week", "1209600"),
     ],
 )  # fmt: skip
 async def test_arithmetic_is_worked_out(expression: str, value: str) -> None:
@@ -38,9 +40,30 @@ async def test_what_is_no_small_arithmetic_is_refused(expression: str) -> None:
         await calc({"expression": expression}, CALL)
 
 
-def test_the_clock_tells_the_time_in_a_zone() -> None:
-    """An unknown one is said to be none."""
-    assert time_in("Asia/Tokyo", NOON) == "Thursday, 26 November 2026, 21:00 (Asia/Tokyo, UTC+09:00)"
-    for zone in ("Tokyo", "../etc/passwd", "/etc/passwd", "\0"):
-        with pytest.raises(ToolFailed):
-            time_in(zone, NOON)
+@pytest.mark.parametrize(
+    ("zone", "date", "add", "shown"),
+    [
+        ("Asia/Tokyo", "", "", "Thursday, 26 November 2026, 21:00 (Asia/Tokyo, UTC+09:00)"),
+        ("Europe/Berlin", "2026-12-24", "", "Thursday, 24 December 2026, 00:00 (Europe/Berlin, UTC+01:00), +28 days from today"),
+        ("UTC", "", "3 weeks", "Thursday, 17 December 2026, 12:00 (UTC, UTC+00:00), +21 days from today"),
+        ("UTC", "2027-01-31", "1 month", "Sunday, 28 February 2027, 00:00 (UTC, UTC+00:00), +94 days from today"),
+        ("UTC", "2028-02-29T08:15", "-1 year", "Sunday, 28 February 2027, 08:15 (UTC, UTC+00:00), +94 days from today"),
+        ("Asia/Kolkata", "2026-11-25T20:00Z", "", "Thursday, 26 November 2026, 01:30 (Asia/Kolkata, UTC+05:30), +0 days from today"),
+        ("Europe/Berlin", "2027-03-27T12:00", "1 day", "Sunday, 28 March 2027, 12:00 (Europe/Berlin, UTC+02:00), +122 days from today"),
+        ("Europe/Berlin", "2027-03-27T12:00", "24 hours", "Sunday, 28 March 2027, 13:00 (Europe/Berlin, UTC+02:00), +122 days from today"),
+    ],
+)  # fmt: skip
+def test_the_clock_tells_of_now_and_of_a_date_in_a_zone(zone: str, date: str, add: str, shown: str) -> None:
+    """A date's day of the week and how far it is, shifted by the calendar, and by the clock for hours."""
+    assert time_in(zone, NOON, date, add) == shown
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [("Tokyo",), ("../etc/passwd",), ("/etc/passwd",), ("\0",), ("UTC", "tomorrow"), ("UTC", "2026-13-01"),
+     ("UTC", "", "soon"), ("UTC", "", "9 moons"), ("UTC", "", "9999999 years"), ("UTC", "", "1.5 days")],
+)  # fmt: skip
+def test_what_is_no_zone_date_or_shift_is_said_to_be_none(wrong: tuple[str, ...]) -> None:
+    """In one line, and nothing is guessed."""
+    with pytest.raises(ToolFailed, match=r"such as Asia/Tokyo|write a date as"):
+        time_in(wrong[0], NOON, *wrong[1:])

@@ -23,7 +23,6 @@ from claudius.tools.mcp import Listed
 from claudius.tools.pins import Definition, closed
 
 SCOPES = ("once", "talk", "channel", "always")
-CLASSES = ("look", "read", "write", "send")
 
 
 @click.group(cls=Group, invoke_without_command=True)
@@ -175,19 +174,21 @@ def _given(allow: Sequence[str], listed: Listed) -> dict[str, ToolClass]:
         tool, _, cls = one.partition("=")
         if tool not in known:
             raise UsageProblem(f"the server has no tool {tool!r}: it has {safe(', '.join(known)) or 'none'}")
-        if cls not in CLASSES:
-            raise UsageProblem(f"{one!r} names no class: {', '.join(CLASSES)}")
+        if cls not in list(ToolClass):
+            raise UsageProblem(f"{one!r} names no class: {', '.join(ToolClass)}")
         found[tool] = ToolClass(cls)
     return found
 
 
 def _asked(tools: Sequence[Definition]) -> dict[str, ToolClass]:
-    click.echo("look asks nobody; read asks once in a talk; write and send ask each time; no = not offered")
+    click.echo(
+        "look asks nobody; read once a talk, and after results that are not --mine; write, send each time; no: off"
+    )
     found = {}
     for one in tools:
         arguments = ", ".join(closed(one.schema)["properties"])
         click.echo(safe(f"\n{one.name}({arguments}): {one.description.strip()}"))
-        word = click.prompt("What may it do?", type=click.Choice([*CLASSES, "no"]), default=one.proposed.value)
+        word = click.prompt("What may it do?", type=click.Choice([*ToolClass, "no"]), default=one.proposed.value)
         if word != "no":
             found[one.name] = ToolClass(word)
     return found

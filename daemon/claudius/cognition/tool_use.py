@@ -64,14 +64,17 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 def read_wish(text: str) -> tuple[str, JSON] | str:
     """Read one JSON object: `{"tool", "args"}`, or `{"name", "arguments"}` as models write it by themselves. Pure.
 
+    Arguments may be written as a text of JSON, none as null. One that stands beside them is no argument.
     Returns the tool's name and the arguments, or what is wrong with the text.
     """
     try:
         found = msgspec.json.decode(text.strip().removeprefix("```json").strip("`\n "))
-        tool, args = found.get("tool", found.get("name")), found.get("args", found.get("arguments", {}))
-    except (msgspec.MsgspecError, RecursionError, AttributeError):
-        tool, args = None, None
-    if isinstance(tool, str) and isinstance(args, dict):
+        tool = found.pop("tool", None) or found.pop("name", None)
+        args = found.pop("args", None) or found.pop("arguments", None) or {}
+        args = msgspec.json.decode(args) if isinstance(args, str) else args
+    except (msgspec.MsgspecError, RecursionError, AttributeError, TypeError):
+        found = tool = args = None
+    if found == {} and isinstance(tool, str) and isinstance(args, dict):
         return tool, args
     return 'it is not one JSON object such as {"tool": "NAME", "args": {}}'
 

@@ -6,8 +6,10 @@ import ast
 import json
 import math
 import operator
+import re
+from calendar import monthrange
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -20,7 +22,7 @@ from claudius.perception import Perception
 from claudius.prompt import MONTHS
 from claudius.tool import JSON, Runner, Tool, ToolCall, ToolClass
 
-CHARS, BITS = 300, 4096
+CHARS, BITS = 200, 4096
 """The longest expression, and the largest whole number on the way."""
 MOST, LINE_CHARS = 8, 300
 """The most lines that `recall` gives, and how long each may be."""
@@ -28,9 +30,13 @@ _BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow,
 }  # fmt: skip
-_KNOWN: Mapping[str, Any] = {"abs": abs, "max": max, "min": min, "round": round} | {
-    name: getattr(math, name)
-    for name in ("pi", "e", "ceil", "cos", "exp", "floor", "log", "log10", "sin", "sqrt", "tan")
+_PERCENT = re.compile(r"(\d[\d.]*)\s*%(?=\s*(?:$|of\b|[-+*/),]))")
+_UNITS: Mapping[str, int | float] = {
+    "pi": math.pi, "e": math.e, "second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800,
+    "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40,
+}  # fmt: skip
+_FUNCTIONS: Mapping[str, Any] = {"abs": abs, "max": max, "min": min, "round": round} | {
+    name: getattr(math, name) for name in ("ceil", "cos", "exp", "floor", "log", "log10", "sin", "sqrt", "tan")
 }
 
 
@@ -38,11 +44,11 @@ def build(store: Store, config: Callable[[], Config], offered: Callable[[], Sequ
     """Return them. `recall` looks in `store`, `tool_help` tells of what is `offered`."""
 
     async def clock(args: JSON, call: ToolCall) -> str:
-        """Return the time in a zone, by default the asker's, else the soul's. Raises: ToolFailed."""
+        """Return the time, or a date, in a zone, by default the asker's, else the soul's. Raises: ToolFailed."""
         name = args.get("zone")
         if not name:
             name = zone_name(known_zone(store.people.zone(call.person), config().clock.timezone))
-        return time_in(name, _asked_at(call))
+        return time_in(name, _asked_at(call), args.get("date", ""), args.get("add", ""))
 
     async def recall(args: JSON, call: ToolCall) -> str:
         """Return the lines that share most words, best first, each with who said it when."""
@@ -67,41 +73,27 @@ def build(store: Store, config: Callable[[], Config], offered: Callable[[], Sequ
 
         return await page.read(str(args["url"]), config().tools, int(args.get("from") or 0))
 
+    shift = "Tell date and time in an IANA zone, or how far an ISO date is; add: 3 weeks, -1 month, 90 minutes."
+    sums = "Work out arithmetic, 17% * 240, and units as factors: 90*minute/hour, 3*GB/MiB."
+    page = "Read a web page as text, from a character on."
     return (
-        _look("calc", "Work out arithmetic.", calc, "expression"),
-        _look("clock", "Tell date and time in an IANA zone.", clock, "zone?"),
-        _look("recall", "Search what was said before.", recall, "words"),
-        _look("tool_help", "Show a tool's whole definition.", tool_help, "name"),
-        Tool(
-            name="web.read",
-            purpose="Read a web page as text, from a character on.",
-            cls=ToolClass.READ,
-            schema=_PAGE,
-            run=read,
-        ),
+        _tool("calc", sums, calc, {"expression": "string"}),
+        _tool("clock", shift, clock, {"zone?": "string", "date?": "string", "add?": "string"}),
+        _tool("recall", "Search what was said before.", recall, {"words": "string"}),
+        _tool("tool_help", "Show a tool's whole definition.", tool_help, {"name": "string"}),
+        _tool("web.read", page, read, {"url": "string", "from?": "integer"}, ToolClass.READ),
     )
 
 
-_PAGE: JSON = {
-    "type": "object",
-    "properties": {
-        "url": {"type": "string", "description": "the whole address, https://…"},
-        "from": {"type": "integer", "description": "the character to begin at; default 0"},
-    },
-    "required": ["url"],
-    "additionalProperties": False,
-}
-
-
-def _look(name: str, purpose: str, run: Runner, arg: str) -> Tool:
-    bare = arg.rstrip("?")
+def _tool(name: str, purpose: str, run: Runner, args: Mapping[str, str], cls: ToolClass = ToolClass.LOOK) -> Tool:
+    """Return a tool; `args`: the type of each argument, `?` behind the name of one that may be left out."""
     schema = {
         "type": "object",
-        "properties": {bare: {"type": "string"}},
-        "required": [bare] * (bare == arg),
+        "properties": {one.rstrip("?"): {"type": kind} for one, kind in args.items()},
+        "required": [one for one in args if not one.endswith("?")],
         "additionalProperties": False,
     }
-    return Tool(name=name, purpose=purpose, cls=ToolClass.LOOK, schema=schema, run=run)
+    return Tool(name=name, purpose=purpose, cls=cls, schema=schema, run=run)
 
 
 def _asked_at(call: ToolCall) -> datetime:
@@ -109,30 +101,49 @@ def _asked_at(call: ToolCall) -> datetime:
     return call.asked_at
 
 
-def time_in(name: str, at: datetime) -> str:
-    """Return an instant as a zone's clock and calendar show it. Raises: ToolFailed."""
+def time_in(name: str, at: datetime, date: str = "", add: str = "") -> str:
+    """Return an instant, or a date, shifted, as a zone's clock and calendar show it. Raises: ToolFailed."""
     try:
-        now = at.astimezone(ZoneInfo(name))
+        now = at.astimezone(zone := ZoneInfo(name))
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise ToolFailed("clock", "there is no such zone: use an IANA name, such as Asia/Tokyo") from None
-    offset = now.isoformat(timespec="minutes")[16:]
-    return f"{WEEKDAYS[now.weekday()]}, {now.day} {MONTHS[now.month - 1]} {now.year}, {now:%H:%M} ({name}, UTC{offset})"
+    try:
+        given = datetime.fromisoformat(date) if date else now
+        then = _shifted(given.astimezone(zone) if given.tzinfo else given.replace(tzinfo=zone), add)
+    except (ValueError, TypeError, OverflowError):
+        form = "write a date as 2026-12-24 or 2026-12-24T18:30, a shift as 3 weeks or -1 month"
+        raise ToolFailed("clock", form) from None
+    days, offset = (then.date() - now.date()).days, then.isoformat(timespec="minutes")[16:]
+    far = f", {days:+} days from today" if date or add else ""
+    day = f"{WEEKDAYS[then.weekday()]}, {then.day} {MONTHS[then.month - 1]} {then.year}"
+    return f"{day}, {then:%H:%M} ({name}, UTC{offset}){far}"
+
+
+def _shifted(at: datetime, add: str) -> datetime:
+    """Return an instant shifted by `3 weeks` or `-1 month`: by the calendar; by the clock if less than a day."""
+    if not add:
+        return at
+    number, unit = add.lower().split()
+    count, unit = int(number), unit.rstrip("s")
+    if unit in ("month", "year"):
+        years, month = divmod(at.month - 1 + count * (12 if unit == "year" else 1), 12)
+        year, month = at.year + years, month + 1
+        return at.replace(year=year, month=month, day=min(at.day, monthrange(year, month)[1]))
+    by, shift = (at.tzinfo if unit in ("day", "week") else UTC), timedelta(**{f"{unit}s": count})
+    return (at.astimezone(by) + shift).astimezone(UTC).astimezone(at.tzinfo)
 
 
 async def calc(args: JSON, _: ToolCall) -> str:
-    """Work an expression out. Raises: ToolFailed."""
+    """Return the value of an arithmetic expression. Raises: ToolFailed."""
+    expression = args["expression"].strip()
+    if len(expression) > CHARS:
+        raise ToolFailed("calc", f"it is longer than {CHARS} characters")
     try:
-        return worked_out(args["expression"])
+        plain = re.sub(r"\bof\b", "*", _PERCENT.sub(r"(\1/100)", expression))
+        value = _value(ast.parse(plain, mode="eval").body)
     except (ValueError, SyntaxError, RecursionError, MemoryError, ArithmeticError, TypeError) as error:
         why = error if isinstance(error, ZeroDivisionError | ValueError) else "it is no arithmetic with a finite value"
         raise ToolFailed("calc", str(why)) from error
-
-
-def worked_out(expression: str) -> str:
-    """Return the value of an arithmetic expression. Pure. Raises: ValueError, and whatever Python raises for it."""
-    if len(expression) > CHARS:
-        raise ValueError(f"it is longer than {CHARS} characters")
-    value = _value(ast.parse(expression.strip(), mode="eval").body)
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
@@ -140,8 +151,8 @@ def _value(node: ast.expr) -> int | float:
     match node:
         case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
             return _finite(value)
-        case ast.Name(id="pi" | "e" as name):
-            return float(_KNOWN[name])
+        case ast.Name(id=name) if name in _UNITS:
+            return _UNITS[name]
         case ast.UnaryOp(op=ast.UAdd() | ast.USub() as sign, operand=one):
             return _value(one) * (-1 if isinstance(sign, ast.USub) else 1)
         case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _BINARY:
@@ -149,9 +160,9 @@ def _value(node: ast.expr) -> int | float:
             if isinstance(sign, ast.Pow) and isinstance(a, int) and abs(b) * max(1, a.bit_length()) > BITS:
                 raise ValueError("a power in it is too large")
             return _finite(_BINARY[type(sign)](a, b))
-        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if callable(_KNOWN.get(name)):
-            return _finite(_KNOWN[name](*[_value(one) for one in args]))
-    raise ValueError(f"only numbers, + - * / // % **, brackets, {', '.join(_KNOWN)}")
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _FUNCTIONS:
+            return _finite(_FUNCTIONS[name](*[_value(one) for one in args]))
+    raise ValueError(f"only numbers, + - * / // % **, brackets, {', '.join([*_UNITS, *_FUNCTIONS])}")
 
 
 def _finite(value: Any) -> int | float:
