@@ -375,8 +375,7 @@ def _wished(home: Home, loaded: Loaded) -> dict[str, bool | str]:
             known = known.get(part, {}) if isinstance(known, dict) else {}
         if name in known or is_on(loaded.config, offer.sets):
             continue
-        is_wanted = _sure(f"{offer.told}. Turn it on?")
-        found |= turned_on(offer, loaded.config) if is_wanted else {offer.sets: False}
+        found |= turned_on(offer, loaded.config) if _sure(f"{offer.told}. Turn it on?") else {offer.sets: False}
     return found
 
 

@@ -40,7 +40,7 @@ from claudius.cognition.prompt.function_prompts import (
     prompt_of,
 )
 from claudius.cognition.prompt.plain import again_tail
-from claudius.cognition.reading import ROUND, Alone, ReplyReading, without_forged
+from claudius.cognition.reading import Alone, ReplyReading, without_forged
 from claudius.cognition.reply.parser import Parsed, Parser, Section, clean_text, read_verb
 from claudius.cognition.reply.tags import TOOL_USE, is_structured
 from claudius.cognition.steps import STEPS, names_of
@@ -197,7 +197,7 @@ async def _read(turn: TurnState, provider: Provider, request: Request, reading: 
                 await reading.hear(event)
                 if isinstance(event, Done):
                     return event
-                if reading.parser.full or (reading.alone and ROUND.search(reading.text[-400:])):
+                if reading.parser.full or (reading.alone and reading.alone.goes_round(reading.text)):
                     break
     except RefusedReply as error:
         await turn.fail(failure_of(error))

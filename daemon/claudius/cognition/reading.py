@@ -27,8 +27,7 @@ from claudius.receipts import CHANGED, DROPPED, PLANNED, ZONE
 SURE_CHARS = 24
 """Letters of a reply after which it is clear whether it begins as an answer."""
 
-ROUND = re.compile(r"([^\W\d]+\W+\w.{4,120}?)(?:\s*\1){2}\s*\Z", re.DOTALL)
-"""The same words for the third time: a small model goes on so until it is stopped."""
+_SENTENCE = re.compile(r"\b[^.!?。！？\n(){}=;|]{12,200}[.!?。！？]")
 
 
 class Alone:
@@ -63,6 +62,10 @@ class Alone:
         if reply.truncated and not ends_a_sentence(words):
             return reply
         return replace(reply, dialogues=(Dialogue(text=words, state="complete"),), flags=(), truncated=False)
+
+    def goes_round(self, written: str) -> bool:
+        """Return whether a reply says a sentence for the third time: a small model goes on so until it is stopped."""
+        return any(written.count(one) > 2 for one in _SENTENCE.findall(written)[-1:])
 
     def anew(self) -> Alone:
         """Return one that has read nothing."""
