@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -30,6 +29,7 @@ from claudius.memory.ranking import (
     Found,
     begins_alike,
     is_alike,
+    marks,
     rarest,
     rarity,
 )
@@ -61,7 +61,6 @@ LET_GO_AT_ONCE = 500
 DIARY_IMPORTANCE = 100
 KEPT_HALF_S = 180 * 86_400.0
 """Age at which a moment's importance counts half when the least important are deleted."""
-_WORD = re.compile(r"\w{3,}")
 
 
 class MomentStore:
@@ -140,7 +139,7 @@ class MomentStore:
 
         `own_only`: only what was learned from the speaker alone, or from no one.
         """
-        wanted = _words(words)
+        wanted = marks(words)
         found: list[tuple[int, Entry]] = []
         with self._core.snapshot() as db:
             seeing = Seeing(db, perception, own_only=own_only)
@@ -151,7 +150,7 @@ class MomentStore:
                 for row in db.all("lines_of_turn", conversation=conversation, number=number):
                     with Decoding("entry", conversation, number):
                         line = entry_of(row)
-                    shared = len(wanted & _words(line.content))
+                    shared = len(wanted & marks(line.content))
                     if shared:
                         found.append((shared, line))
         best = sorted(found, key=lambda one: -one[0])  # ties keep their order
@@ -293,10 +292,6 @@ def _misspelt(
             places.setdefault(term, {})[row["term"]] = row["doc"]
             said[row["term"]] = term
     return said
-
-
-def _words(text: str) -> set[str]:
-    return {word.casefold() for word in _WORD.findall(text)}
 
 
 def keep_moments(db: Database, intent: Intent, most: int) -> None:

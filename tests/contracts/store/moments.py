@@ -49,10 +49,16 @@ async def _(ground: Ground) -> None:
 
 @case("P11", "a search finds what was said, most fitting first, and nothing that may not be shown to whoever asks")
 async def p11(ground: Ground) -> None:
-    """Say something in two private conversations; search in one."""
+    """Say something in two private conversations; search in one, in several languages, by other forms of its words."""
+    said = {"牙医": "我的牙医姓赵", "歯医者": "歯医者は水曜です", "생일": "내 여동생 생일은 오월이야", "gutters": "our gutter leaks",
+            "die Birkenrinden": "Die Birkenrinde löst sich", "сестре": "Моя сестра живёт в Казани"}  # fmt: skip
     async with awake(ground) as store:
+        for n, line in enumerate(said.values(), 10):
+            await exchange(store, heard(line, n=n), "Mhm.")
+        others = {words: [one.content for one in store.moments.search(heard("?", n=20), words, 5)] for words in said}
         await exchange(store, heard("the bridge rusts in Porto", n=1), "Paint it.")
         await exchange(store, heard("a boat", n=2), "A boat.")
         await exchange(store, heard("the bridge of Ben", person=BEN, at="slack:T1:D-ben:"), "Yes.")
         found = store.moments.search(heard("?", n=3), "bridge in Porto", 5)
     assert [one.content for one in found] == ["the bridge rusts in Porto"]
+    assert others == {words: [line] for words, line in said.items()}
