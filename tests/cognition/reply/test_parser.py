@@ -106,7 +106,7 @@ TABLE = {
         sc=True,
         kept={"soul_state_update": "currentTopic: S1⏎mood: S2"},
     ),
-    44: Row('<thinking level="2">S1</thinking>Hi', REPAIR, "stray_close"),
+    44: Row('<thinking level="2">S1</thinking>Hi', REPAIR),
 }
 
 
@@ -248,7 +248,7 @@ def test_a_dialogue_ends_at_any_close_of_its_own(close: str) -> None:
 
 @pytest.mark.parametrize("head", ["&lt;think&gt;", "<think about>", "<acts now>", "<thinker>", "<im_port>", "<1im>"])
 def test_text_that_is_not_a_tag_stays_text(head: str) -> None:
-    """One-word names count only strict and without attributes; longer and other names never do."""
+    """One-word names count only strict and with no word after them; longer and other names never do."""
     parser = Parser(NAMES)
     parser.feed(written_out("<ed>a ") + head + written_out(" b</ed>"))
 
@@ -260,10 +260,11 @@ def test_text_that_is_not_a_tag_stays_text(head: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "head", ["<recall>", "<recall/>", "< recall >", "<RECALL", "<recall<b>", "<tool_call>", "<scratchpad>"]
+    "head",
+    ["<recall>", "<recall/>", "< recall >", "<RECALL", "<recall<b>", "<recall n='1'>", "<think a = 1", "<scratchpad>"],
 )
-def test_a_one_word_name_without_attributes_is_a_tag(head: str) -> None:
-    """Our one-word tags, and those of models for reasoning and calls, are private if nothing follows the name."""
+def test_a_one_word_name_is_a_tag(head: str) -> None:
+    """Our one-word tags, and those of models for reasoning and calls, are private unless a word follows the name."""
     names = Names.of(("recall", *NAMES.tags.values()))
     parser = Parser(names)
     parser.feed(written_out("<ed>a ") + head)

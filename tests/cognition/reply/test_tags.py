@@ -43,7 +43,7 @@ def test_every_disguise_of_a_tag_is_found(text: str) -> None:
     ],
 )  # fmt: skip
 def test_text_that_only_resembles_a_tag_is_not_found(text: str) -> None:
-    """Other names, too many blanks, and one-word names with attributes or a loose `<` are not tags."""
+    """Other names, too many blanks, and one-word names before a word or after a loose `<` are not tags."""
     assert find_head(text) is None
 
 

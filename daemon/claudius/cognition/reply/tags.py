@@ -70,7 +70,7 @@ _QUICK = re.compile(r" {0,8}(/?) {0,8}([A-Za-z_\-]{1,40})(?=[ \n<>])|(?=[!-,.:-@
 _REST = re.compile(rf"[^<>]{{0,{HEAD_END_CHARS - 1}}}")
 _ATTRIBUTE = re.compile(r"([^\s=\"'/]+)(?:\s*=\s*(\"[^\"]*\"|'[^']*'|[^\s\"']+))?")
 _SELF_CLOSING = re.compile(r"/\s*\Z")
-_BARE_TAIL = re.compile(rf"{GAP}/?{GAP}")
+_BARE_TAIL = re.compile(rf"{GAP}/?{GAP}(?:([\w\-]{{1,24}}){GAP}(=?))?")
 _DROPPED = re.compile(rf"[_\-{_UNSEEN}]+")
 UNSEEN: Final = re.compile(rf"[{_UNSEEN}]")
 """Characters that are invisible on a screen, including controls."""
@@ -127,7 +127,7 @@ class Names(Struct, frozen=True):
     tags: Mapping[str, str]
     """Canonical form → tag, and each tag → itself; including the foreign tags."""
     bare: frozenset[str]
-    """Canonical forms that count only if strict and without attributes: our one-word tags and the foreign ones."""
+    """Canonical forms that count only if strict and before no word of speech: our one-word tags and foreign ones."""
     begun: frozenset[str]
     """Every prefix of a canonical form."""
     foreign: frozenset[str]
@@ -195,14 +195,16 @@ def read_head(text: str, lt: re.Match[str], names: Names = NAMES, *, final: bool
 
 
 def _bare(text: str, head: TagHead, *, final: bool) -> TagHead | None:
-    """Accept a one-word name only if it is strict and only blanks and a `/` stand before its end."""
+    """Accept a one-word name only if it is strict and its end or an attribute follows: `<think about it>` is speech."""
     if not head.strict:
         return None
     tail = _BARE_TAIL.match(text, head.end)
     end = tail.end() if tail else head.end
-    if end == len(text):
-        return head if final else WAIT
-    return head if text[end] in "<>" or text[end].isspace() or UNSEEN.match(text[end]) else None
+    if end == len(text) and not final:
+        return WAIT
+    if tail and tail[1]:
+        return head if tail[2] else None
+    return head if end == len(text) or text[end] in "<>" or text[end].isspace() or UNSEEN.match(text[end]) else None
 
 
 def read_rest(text: str, head: TagHead, *, final: bool = True) -> Rest | None:
