@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from case_rows import rows
 from claudius.cognition.remembering import LINE_CHARS
 from claudius.memory.ranking import Found, asked_for, rank, rarest, stemmed
 from claudius.perception import DeleteExtra, EditExtra, Kind, Perception, private, shared
@@ -156,22 +155,26 @@ async def test_memory_w4_nothing_found_is_no_block(tmp_path: Path) -> None:
 
 
 SMALL = """I slept badly, the neighbours had a party again.
-My train was late this morning, as usual.
-I had soup for lunch, it was too salty.
-The printer at the office jammed three times today.
-I just made myself a cup of tea.
 There's a huge spider in my bathroom.
-I finally cleaned the windows.
 My phone battery dies by noon these days.
-I burned the toast this morning.
-They are digging up our street again.""".splitlines()
+Hey, how's your day going?
+What do you think, is it going to be a nice week?
+Na, wie läuft dein Tag so?
+Guten Morgen! Gut geschlafen?
+Hola, ¿qué tal va tu día?
+No sé qué hacer esta noche.
+Salut, ta journée se passe bien ?""".splitlines()
+TOLD = """It was a long day at the bakery. | I think I'll skip the choir practice this week, I'm too tired in the evening.
+Heute war ein langer Tag in der Bäckerei. | Keks braucht jeden Morgen eine Tablette, die zweite war gut.
+Hoy fue un día largo en la panadería. | Creo que esta semana no voy al coro, por la noche estoy muy cansado.
+On a bien ri de la chèvre qui a mangé le chapeau de Pierre."""
 
 
 async def test_memory_w5_small_talk_remembers_nothing(tmp_path: Path) -> None:
-    """W5: the floor holds for statements too: of ten lines about nothing that was said, nine show no block at all."""
+    """W5: what is common in a language carries no memory: of ten lines about nothing that was said, nine show none."""
     async with living(tmp_path) as life:
-        for n, one in enumerate(rows("more_acts", "weeks")[0].values[0].input["facts"]):
-            await life.hear(ANA, one["old_says"], START + timedelta(hours=n), HOME)
+        for n, one in enumerate(TOLD.replace(" | ", "\n").splitlines()):
+            await life.hear(ANA, one, START + timedelta(hours=n), HOME)
         shown = [bool(await life.ask(ANA, text, START + LATER)) for text in SMALL]
 
     assert sum(shown) <= 1, shown

@@ -17,7 +17,7 @@ from claudius.config.schema import Config
 from claudius.intent import Intent
 from claudius.memory.facts import bears_on, ended_line, keys_of
 from claudius.memory.moments import cut
-from claudius.memory.ranking import TEXT_CHARS, Floor, Found, Ranked, asked_for, questions, rank, stemmed
+from claudius.memory.ranking import TEXT_CHARS, Floor, Found, Ranked, asked_for, common, questions, rank, stemmed
 from claudius.memory.store import Store
 from claudius.perception import Kind, MessageExtra, Origin, internal
 from claudius.prompt import MONTHS, ago, short_name
@@ -120,7 +120,7 @@ async def remember(recollection: Recollection, store: Store, config: Config, sou
     asked = asked_for(heard, *before or [""], name=soul_name)
     if not asked:
         return Remembered()
-    floor = Floor(config.memory.floor, questions(heard) > 0)
+    floor = Floor(config.memory.floor, questions(heard) > 0, frozenset().union(*map(common, [heard, *before])))
     found = await store.moments.remember(perception, asked, recollection, floor)
     return shown(recollection, found, asked, config, floor)
 

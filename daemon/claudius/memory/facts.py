@@ -331,7 +331,7 @@ def _until_when(one: Matter) -> date:
 
 def is_bereaved(past: Iterable[PastTurn], perceptions: Iterable[Perception]) -> bool:
     """Return whether grief was told in the turns that the prompt holds, and nothing is asked now. Pure."""
-    if any(questions(one.text) for one in perceptions):
+    if sum([questions(one.text) for one in perceptions]):
         return False
     taken = [one for turn in past for one in turn.entries if one.metadata.get("query") == "appraisal"]
     return True in [one.content.lstrip().casefold().startswith(GRIEF) for one in taken]

@@ -12,13 +12,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import exp2, log
 from unicodedata import category, normalize
 
 from msgspec import Struct
 from Stemmer import Stemmer
 
+from claudius.home import shipped
 from claudius.prompt import MARK
 from claudius.recollection import Moment
 
@@ -128,6 +129,8 @@ class Floor(Struct, frozen=True):
     """The least share of a question that one moment must hold, of a person whom it names if it names any, else nothing
     bears on it; of a statement, two thirds of it for each moment, in both directions. 0 = none."""
     is_question: bool = True
+    common: frozenset[str] = _NONE
+    """Stems of the message that carry no memory alone, however rare they are here: see `common`."""
 
     def least(self, asked: Mapping[str, float], weights: Mapping[str, float], total: int) -> float:
         """Return the least weight of what a moment must hold to pass. Pure."""
@@ -165,9 +168,10 @@ def rank(
         named_hits = [telling[key] for key, one in moments.items() if not named or one.name in named]
         if max([sum(map(weights.__getitem__, one)) for one in named_hits]) < floor.share * sum(weights.values()):
             return ()
+    is_small = bool(floor.share) and not named and not found.nearest and weights.keys() <= floor.common
     is_whole = floor.is_question or not floor.share
     bears = set(moments) if is_whole else _bearing(asked, weights, found, telling, STATED * floor.share)
-    if not bears:
+    if not bears or is_small:
         return ()
     near = _neighbours(found)
     raw = _raw(weights, hits, {key: len(one.text) for key, one in moments.items()}, near)
@@ -390,7 +394,7 @@ def language_of(text: str, words: list[str]) -> str:
 
 def tongue(text: str) -> str:
     """Return the language of a text; "" = none that is known, "english" for a word or less. Pure."""
-    (language, found, _), words = _read(text.strip()), text.lower()
+    (language, found, _, _), words = _read(text.strip()), text.lower()
     language = "spanish" if re.search("[¡¿]", text) else language
     if language != "english" or not re.search(r"[^\W\d_a-z]", words) or not FUNCTION_WORDS.isdisjoint(words.split()):
         return language
@@ -399,8 +403,24 @@ def tongue(text: str) -> str:
 
 def stemmed(text: str, name: str = "") -> tuple[str, ...]:
     """Return the stems of a name and of a text's content words, in order, with repetitions. Pure."""
-    language, found, _ = _read(text.strip())  # the index adds blanks to what was heard
+    language, found, _, _ = _read(text.strip())  # the index adds blanks to what was heard
     return (*[stem(word, language) for word in _WORD.findall(name.lower())], *found) if name else found
+
+
+def common(text: str) -> frozenset[str]:
+    """Return the stems of those words of a text that are common in the language that has the most of them. Pure."""
+    _, stems, words, said = _read(text.strip())
+    held = [language.intersection((*words, *said)) for language in _common_words()]
+    most = max(map(len, held))
+    found = set[str]().union(*[one for one in held if len(one) == most])
+    return frozenset([one for one, word in zip(stems, words, strict=True) if word in found])
+
+
+@cache
+def _common_words() -> tuple[frozenset[str], ...]:
+    """Return by language the words of which one in 5,000 is. Source: wordfreq 3.1.1."""
+    text = (shipped("memory") / "common_words.txt").read_text("utf-8")
+    return tuple([frozenset(line.split()) for line in text.splitlines()])
 
 
 def marks(text: str) -> set[str]:
@@ -410,7 +430,7 @@ def marks(text: str) -> set[str]:
     """
     found, text = set[str](), text.replace(MARK, " ")
     for at in range(0, len(text), TEXT_CHARS):
-        language, stems, words = _read(text[at : at + TEXT_CHARS].strip())
+        language, stems, words, _ = _read(text[at : at + TEXT_CHARS].strip())
         found.update(stems)
         if language != "english":
             found.update(stem(word, "english") for word in words)
@@ -418,8 +438,8 @@ def marks(text: str) -> set[str]:
 
 
 @lru_cache(maxsize=2048)
-def _read(text: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """Return a text's language, the stems of its content words, and those words that have a stem. Pure."""
+def _read(text: str) -> tuple[str, tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Return a text's language, the stems of its content words, those words, and all its words. Pure."""
     said = text[:TEXT_CHARS].lower().replace("’", "'")
     words = _WORD.findall(said if said.isascii() else _ASKING.sub(" ", folded(said)))
     language = language_of(said, words)
@@ -428,12 +448,14 @@ def _read(text: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     bared: list[str] = []
     for word in words:
         if not word.isascii() and _WIDE.search(word):
-            found += [word[n : n + 2] for n in range(len(word) - 1)] or [word]
+            pairs = [word[n : n + 2] for n in range(len(word) - 1)] or [word]
+            found += pairs
+            bared += pairs
         elif word not in dropped and (len(word) > 1 or word.isdigit() or word >= "\u2600"):
             bare = max(word.split("'"), key=len)  # Ana's, l'insuline
             found.append(stem(bare, language))
             bared.append(bare)
-    return language, tuple(found), tuple(bared)
+    return language, tuple(found), tuple(bared), tuple(words)
 
 
 def folded(text: str) -> str:
