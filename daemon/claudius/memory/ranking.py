@@ -130,7 +130,7 @@ class Floor(Struct, frozen=True):
     bears on it; of a statement, two thirds of it for each moment, in both directions. 0 = none."""
     is_question: bool = True
     common: frozenset[str] = _NONE
-    """Stems of the message that carry no memory alone, however rare they are here: see `common`."""
+    """Stems of the message that carry no memory alone, however rare they are here; see the function `common`."""
 
     def least(self, asked: Mapping[str, float], weights: Mapping[str, float], total: int) -> float:
         """Return the least weight of what a moment must hold to pass. Pure."""
@@ -418,7 +418,7 @@ def common(text: str) -> frozenset[str]:
 
 @cache
 def _common_words() -> tuple[frozenset[str], ...]:
-    """Return by language the words of which one in 5,000 is. Source: wordfreq 3.1.1."""
+    """Return by language the words that every talk is made of, and that tell nothing of what it is about."""
     text = (shipped("memory") / "common_words.txt").read_text("utf-8")
     return tuple([frozenset(line.split()) for line in text.splitlines()])
 
