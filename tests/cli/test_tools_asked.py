@@ -101,12 +101,13 @@ def test_a_letter_decides_and_a_word_does_not(asked: tuple[Machine, int], letter
 
 
 def test_t35_without_a_key_it_looks_and_asks_before_it_reaches_out(machine: Machine) -> None:
-    """T35: time in Tokyo, a share of a sum, and a page, by the voice of a newcomer: one question in all."""
+    """T35: time in Tokyo, a share of a sum, a page and a date, by the voice of a newcomer: one question in all."""
     lines = (
         "What time is it in Tokyo?",
         "What is 17 % of 240?",
         "¿Cuánto es 15 por 12?",
         "What does https://example.org/a say?",
+        "What day will 3 May 2027 be?",
     )
     said = [machine.ok("chat", "--once", line).stdout + machine.ok("why").stdout for line in lines]
     used = {one["tool"]: (one["state"], one["args"]) for one in machine.ok("tools", "calls", "--json").json}
@@ -115,6 +116,7 @@ def test_t35_without_a_key_it_looks_and_asks_before_it_reaches_out(machine: Mach
     assert "40.8" in said[1]
     assert "180" in said[2]
     assert "May I read https://example.org/a?" in said[3]
+    assert "Monday, 3 May 2027" in said[4]
     assert used["clock"] == ("done", {"zone": "Asia/Tokyo"})
     assert used["calc"][0] == "done"
     assert "Better said than faked" not in "".join(said)

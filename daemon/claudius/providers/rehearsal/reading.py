@@ -178,13 +178,14 @@ def wished(seen: ReadRequest, lines: Lines) -> Act:
     """Return the tool that a message asks for by plain words, with its arguments; {} for none. Pure."""
     for tool in seen.tools if not seen.used else ():
         if (form := lines.patterns.get(f"tool {tool}")) and (found := form.search(seen.message)):
-            args = {name: words.strip() for name, words in found.groupdict().items()}
+            args = {name: words.strip() for name, words in found.groupdict().items() if words}
             for word, sign in lines.words.arithmetic.items() if tool == "calc" else ():
                 args = {name: re.sub(rf"(?i)\s*(?:{word})\s*", sign, words) for name, words in args.items()}
             if "zone" in args:
                 zone = re.compile(rf"(?i)(?:.*/)?{re.escape(args['zone'].replace(' ', '_'))}")
-                named = filter(zone.fullmatch, sorted(available_timezones()))
-                args["zone"] = max(named, key=lambda one: "/" in one, default="")
+                args["zone"] = max(filter(zone.fullmatch, sorted(available_timezones())), key=len, default="")
+            if "date" in args and seen.now:
+                args["date"] = _planned(_peel(args["date"], lines)[1], seen.now, lines).get("at", "")[:10]
             return {"tool": tool, "args": args} if all(args.values()) else {}
     return {}
 
@@ -415,8 +416,7 @@ def _planned(told: Told, now: datetime, lines: Lines) -> Told:
     if is_timed or "count" not in told:
         firsts = [datetime.combine(day or now.date(), hour, zone) for hour in _hours(told, lines)]
         comes = [following(one, zone, repeat or "daily", now) or one for one in firsts]
-        late = next((one for one in firsts if one > now), firsts[0])
-        at = late if day else comes[0] if repeat else min(comes)
+        at = next((one for one in firsts if one > now), firsts[0]) if day else comes[0] if repeat else min(comes)
     return {"at": at.astimezone(zone).isoformat(timespec="minutes")} | ({"repeat": repeat} if repeat else {})
 
 
