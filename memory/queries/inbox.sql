@@ -1,5 +1,8 @@
 -- `store.inbox`: the life of an inbox row, and what edits, deletions, stop requests and reactions make of it.
 
+-- name: audience_heard
+SELECT audience FROM conversation WHERE conversation >= :conversation AND conversation < :until AND audience <> 'self' LIMIT 1;
+
 -- name: heard_before
 SELECT seq, key, conversation, position, state, payload, turn, again, edited, person FROM inbox WHERE key = :key;
 

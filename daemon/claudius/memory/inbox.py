@@ -433,6 +433,12 @@ class InboxStore:
         found = self._core.look("heard_before", key=key)
         return str(found[0]["state"]) if found else ""
 
+    def audience(self, conversation: str) -> str:
+        """Return who hears a conversation; a channel is known by its threads, too. Empty = it is not known."""
+        until = f"{conversation[:-1]};" if conversation.endswith(":") else f"{conversation}!"
+        found = self._core.look("audience_heard", conversation=conversation, until=until)
+        return str(found[0]["audience"]) if found else ""
+
     async def amend(self, perception: Perception, now: datetime) -> Amended:
         """Apply an edit, a deletion or a reaction durably, in one transaction.
 

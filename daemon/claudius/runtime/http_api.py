@@ -11,7 +11,7 @@ import socket
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -383,7 +383,7 @@ class EventApi:
         """
         owner = self._owner()
         if conversation:
-            audience = await self._audience(conversation)
+            audience = self._audience(conversation)
         else:
             audience = private(owner)
             network, workspace, _ = owner.split(":", 2)
@@ -418,7 +418,7 @@ class EventApi:
             raise web.HTTPBadRequest(text="there is no such process")
         if conversation not in config.perceive[program].conversations:
             raise web.HTTPForbidden(text="that conversation is not among this token's")
-        audience = await self._audience(conversation)
+        audience = self._audience(conversation)
         key = f"perceived by {program!r}:{name}"
         if mind.store.inbox.state(key):  # brought again, which is no rate of anybody's
             return web.json_response({"stored": False, "id": name}, status=202)
@@ -455,16 +455,10 @@ class EventApi:
             self._wake()(perception.conversation)
         return web.json_response({"stored": new, "id": name}, status=202)
 
-    async def _audience(self, conversation: str) -> str:
+    def _audience(self, conversation: str) -> str:
         """Return who hears a conversation. Raises: web.HTTPException if the soul does not know it."""
-
-        def look() -> str:
-            with closing(self._mind.store.records()) as records:
-                found = records.conversation(conversation)
-            return str(found["audience"]) if found else SELF
-
-        audience = await asyncio.to_thread(look)
-        if audience == SELF:
+        audience = self._mind.store.inbox.audience(conversation)
+        if not audience:
             raise web.HTTPNotFound(text="there is no such conversation")
         return audience
 
