@@ -203,7 +203,8 @@ _SENTENCE = re.compile(r"[^.!?。！？؟\n]+[.!?。！？؟]*")
 _REQUEST = re.compile(
     r"\b(?:please|bitte|por\s+favor|s['’]il\s+\w+\s+pla[iî]t|per\s+favore|alsjeblieft|alstublieft|proszę|lütfen|tolong)\b"
     r"|пожалуйста|будь ласка|ください|下さい|お願い|请|請|주세요|부탁|من فضلك|לבקשה|कृपया|παρακαλώ"
-    r"|\b(?:can|could|would|will)\s+(?:you|someone|anyone)\b|\bi'd\s+like\s+you\s+to\b|\bneed\s+you\s+to\b"
+    r"|\b(?:can|could|would|will)\s+(?:you|u|some(?:one|body)|any(?:one|body))\b|\bi'd\s+like\s+you\s+to\b"
+    r"|\bneed\s+you\s+to\b"
     r"|^\s*(?:(?:hey|hi|hello|and|then)\b,?\s+)?(?:\w+,\s+)?(?:send|show|tell|give|explain|write|make|help|find|check|fix"
     r"|run|look|summari[sz]e|remind|list|add|remove|delete|create|draft|review|translate|compare|describe|read|open|stop"
     r"|plan|pick|name|suggest|recall|collect|export|pull|merge|copy|put|set|sort|mark|search|update)\b",
@@ -227,7 +228,6 @@ class Lexicon(Struct, frozen=True, kw_only=True):
     """The cues of what is overheard."""
     critical: Cues
     """The cues of the critical classes."""
-    negatable: frozenset[str]
     acknowledgements: frozenset[tuple[str, ...]]
     """Whole messages that only acknowledge, as words."""
     nods: re.Pattern[str]
@@ -242,7 +242,6 @@ def lexicon() -> Lexicon:
     return Lexicon(
         cues=Cues.of({name: entry["cues"] for name, entry in classes.items()}),
         critical=Cues.of({f"{name}!{part}": cues for name, entry in critical.items() for part, cues in entry.items()}),
-        negatable=frozenset(name for name, entry in classes.items() if entry.get("negatable", True)),
         acknowledgements=frozenset(
             tuple(phrase.split()) for phrases in tree["trivial"]["phrases"].values() for phrase in phrases
         ),
@@ -271,12 +270,9 @@ def overheard(text: str) -> frozenset[str]:
     """Return the cue classes of a text that nobody owes a reply; none if it is not English. Pure."""
     if tongue(text) != "english":
         return frozenset()
-    book, said = lexicon(), tokens(text)
-    return frozenset(
-        hit.name
-        for hit in book.cues.hits(said)
-        if not (hit.name in book.negatable and is_negated(said, hit.first, hit.last))
-    )
+    said = tokens(text)
+    heard = {hit.name for hit in lexicon().cues.hits(said) if not is_negated(said, hit.first, hit.last)}
+    return frozenset(heard | {"request"} if any(map(_REQUEST.search, sentences(text))) else heard)
 
 
 def is_trivial(text: str, soul_name: str) -> bool:
