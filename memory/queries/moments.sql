@@ -1,14 +1,5 @@
 -- `store.moments`: what was said, found by its words; what people said of themselves; lines of conversation.
 
--- name: newest_turns
--- scans: the last :most rows of the index of times
-SELECT conversation, number, audience FROM turn ORDER BY at DESC LIMIT :most;
-
--- name: lines_of_turn
-SELECT number, entry_type, content, at, verb, person, name, metadata, position, stems FROM entry
-WHERE conversation = :conversation AND number = :number AND unsaid = 0
-    AND entry_type IN ('userMessage', 'externalDialog') ORDER BY n;
-
 -- name: moment_audiences
 -- How many moments each of :audiences holds, by its number; one JSON object, because hundreds of rows cost twice as much.
 SELECT json_group_object(a.number, a.kept) AS kept FROM json_each(:audiences) q CROSS JOIN moment_audience a WHERE a.audience = q.value;

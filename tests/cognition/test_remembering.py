@@ -154,16 +154,11 @@ async def test_memory_w4_nothing_found_is_no_block(tmp_path: Path) -> None:
     assert "Remembered" not in tail
 
 
-SMALL = """I slept badly, the neighbours had a party again.
-There's a huge spider in my bathroom.
-My phone battery dies by noon these days.
-Hey, how's your day going?
-What do you think, is it going to be a nice week?
-Na, wie läuft dein Tag so?
-Guten Morgen! Gut geschlafen?
-Hola, ¿qué tal va tu día?
-No sé qué hacer esta noche.
-Salut, ta journée se passe bien ?""".splitlines()
+SMALL = """I slept badly, the neighbours had a party again. | There's a huge spider in my bathroom.
+My phone battery dies by noon these days. | Hey, how's your day going?
+What do you think, is it going to be a nice week? | Na, wie läuft dein Tag so?
+Guten Morgen! Gut geschlafen? | Hola, ¿qué tal va tu día?
+No sé qué hacer esta noche. | Salut, ta journée se passe bien ?"""
 TOLD = """It was a long day at the bakery. | I think I'll skip the choir practice this week, I'm too tired in the evening.
 Heute war ein langer Tag in der Bäckerei. | Keks braucht jeden Morgen eine Tablette, die zweite war gut.
 Hoy fue un día largo en la panadería. | Creo que esta semana no voy al coro, por la noche estoy muy cansado.
@@ -175,7 +170,7 @@ async def test_memory_w5_small_talk_remembers_nothing(tmp_path: Path) -> None:
     async with living(tmp_path) as life:
         for n, one in enumerate(TOLD.replace(" | ", "\n").splitlines()):
             await life.hear(ANA, one, START + timedelta(hours=n), HOME)
-        shown = [bool(await life.ask(ANA, text, START + LATER)) for text in SMALL]
+        shown = [bool(await life.ask(ANA, text, START + LATER)) for text in SMALL.replace(" | ", "\n").splitlines()]
 
     assert sum(shown) <= 1, shown
 

@@ -28,7 +28,7 @@ from claudius.memory.inbox import Pending
 from claudius.memory.recall import RecallLimits
 from claudius.perception import Kind, MessageExtra, Perception, private
 from claudius.prompt import RecordKind, Scalar, data_line, fence
-from claudius.recollection import EntryType, Recollection, turn_of
+from claudius.recollection import Recollection, turn_of
 from claudius.runtime.control import ControlConnection
 
 log = logging.getLogger(__name__)
@@ -77,11 +77,8 @@ class Ensouled:
         """Send what the owner alone said and was answered, and shares words with what is looked for."""
         words, store = str(frame.get("words", "")), self._mind.store
         found = store.moments.search(self._perception(), words, MOST_FOUND, own_only=True)
-        lines = [
-            f"{one.at:%Y-%m-%d} {'I' if one.entry_type is EntryType.EXTERNAL_DIALOG else 'you'}: {one.content}"
-            for one in found
-            if one.entry_type in (EntryType.EXTERNAL_DIALOG, EntryType.USER_MESSAGE)
-        ]
+        days = [datetime.fromtimestamp(one.at_s, UTC).date() for one in found]
+        lines = [f"{day} {'you' if one.name else 'I'}: {one.text}" for day, one in zip(days, found, strict=True)]
         await connection.send({"event": "recalled", "text": "\n".join(lines)})
 
     async def _told(self, connection: ControlConnection, frame: Mapping[str, Any]) -> None:

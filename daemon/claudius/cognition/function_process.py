@@ -187,7 +187,7 @@ class Thinker:
     async def recall(self, words: str, *, limit: int = 8) -> list[str]:
         """Search the soul's memory, limited to what may be shown here. Best lines first."""
         found = self._state.mind.store.moments.search(self.recollection.perception, words, limit)
-        return [f"{one.name or 'Claudius'}: {one.content}" for one in found]
+        return [f"{one.name or 'Claudius'}: {one.text}" for one in found]
 
     async def is_over_budget(self) -> bool:
         """Return whether a budget is spent."""

@@ -185,11 +185,11 @@ def _line(
     names: Mapping[str, str],
 ) -> tuple[dict[str, str], str]:
     moment, before = one.moment, one.before
-    start = _start(moment.text, asked)
+    start, at = _start(moment.text, asked), datetime.fromtimestamp(moment.at_s, UTC)
     end = start + LINE_CHARS
     line = {
         **_when(moment.at_s, recollection.now),
-        "from": _wrote(moment)
+        "from": f"I wrote on {at.day} {MONTHS[at.month - 1]}"
         if moment.is_diary
         else YOU
         if moment.is_own
@@ -201,11 +201,6 @@ def _line(
         line["before"] = before.text
         row += f" moment:{before.id}:0:{BEFORE_CHARS}"
     return line, row
-
-
-def _wrote(diary: Moment) -> str:
-    at = datetime.fromtimestamp(diary.at_s, UTC)
-    return f"I wrote on {at.day} {MONTHS[at.month - 1]}"
 
 
 def _start(text: str, asked: Mapping[str, float]) -> int:

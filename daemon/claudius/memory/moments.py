@@ -18,7 +18,7 @@ from msgspec.structs import asdict, replace
 
 from claudius.errors import StoreCorrupt, StoreError, StoreTooNew
 from claudius.intent import Intent
-from claudius.memory.database import Core, Database, Decoding, dump, entry_of, parse, parse_object, parse_strings
+from claudius.memory.database import Core, Database, dump, parse, parse_object, parse_strings
 from claudius.memory.ranking import (
     COMMON,
     NO_FLOOR,
@@ -27,16 +27,17 @@ from claudius.memory.ranking import (
     Beside,
     Floor,
     Found,
+    asked_for,
     begins_alike,
     is_alike,
-    marks,
+    rank,
     rarest,
     rarity,
 )
 from claudius.memory.seeing import Seeing, canonical
 from claudius.perception import Perception
 from claudius.prompt import valid
-from claudius.recollection import Entry, Moment, Recollection, Summary, turn_of
+from claudius.recollection import Moment, Recollection, Summary, turn_of
 
 
 def cut(text: str, start: int, end: int) -> str:
@@ -54,8 +55,6 @@ MANY, COUNTED_ANEW = 500, 20
 """A stem that so many moments of an audience hold is counted once, and again when it has a twentieth more or fewer."""
 MOST_COMMON = 20_000
 """So many counts are remembered, of all audiences together; then they are counted anew."""
-SEARCHED = 400
-"""The number of newest turns that a search looks through."""
 LET_GO_AT_ONCE = 500
 """The cap of an audience is looked at whenever so many of its moments were kept."""
 DIARY_IMPORTANCE = 100
@@ -134,27 +133,16 @@ class MomentStore:
         rows = [dict(zip(names, one, strict=True)) | {"embedder": embedder} for one in made]
         await self._core.write(lambda db: db.each("vector_keep", rows))
 
-    def search(self, perception: Perception, words: str, limit: int, *, own_only: bool = False) -> Sequence[Entry]:
-        """Return recent entries that contain most of these words and may be shown here, best first.
+    def search(self, perception: Perception, words: str, limit: int, *, own_only: bool = False) -> Sequence[Moment]:
+        """Return the moments that share any of these words and may be shown here, best first.
 
         `own_only`: only what was learned from the speaker alone, or from no one.
         """
-        wanted = marks(words)
-        found: list[tuple[int, Entry]] = []
+        asked = asked_for(words)
         with self._core.snapshot() as db:
-            seeing = Seeing(db, perception, own_only=own_only)
-            for turn in db.all("newest_turns", most=SEARCHED):
-                conversation, number = turn["conversation"], turn["number"]
-                if not seeing.may((turn["audience"],)):
-                    continue
-                for row in db.all("lines_of_turn", conversation=conversation, number=number):
-                    with Decoding("entry", conversation, number):
-                        line = entry_of(row)
-                    shared = len(wanted & marks(line.content))
-                    if shared:
-                        found.append((shared, line))
-        best = sorted(found, key=lambda one: -one[0])  # ties keep their order
-        return [line for _, line in best[:limit]]
+            found = find_moments(db, asked, perception, own_only=own_only)
+        ranked = rank(asked, found, perception.at.timestamp(), most=CANDIDATES)
+        return [one.moment for one in ranked if one.moment.id in found.hits][:limit]
 
 
 def find_moments(
@@ -165,12 +153,14 @@ def find_moments(
     here: Recollection | None = None,
     common: dict[str, tuple[int, int]] | None = None,
     floor: Floor = NO_FLOOR,
+    *,
+    own_only: bool = False,
 ) -> Found:
     """Return what shares one of the rarest terms or is near in meaning, and what is next to it.
 
     Only what may be shown here.
     """
-    seeing = Seeing(db, perception, known=here)
+    seeing = Seeing(db, perception, own_only=own_only, known=here)
     kept: dict[str, int] = parse_object(
         db.value("moment_audiences_all")
         if seeing.sees_all

@@ -244,6 +244,7 @@ def _newest_first(ranked: Sequence[Moment], hits: Mapping[int, frozenset[str]]) 
     `hits`: what each holds of that. So what was put right stands before what it was, in any language.
     """
     order: list[int] = []
+    stems = {one.id: frozenset(stemmed(one.text)) for one in ranked}
     for one in ranked:
         again = [
             other
@@ -252,15 +253,10 @@ def _newest_first(ranked: Sequence[Moment], hits: Mapping[int, frozenset[str]]) 
             and other.person == one.person
             and other.is_own == one.is_own
             and hits[other.id] >= hits[one.id]
-            and _restates(other.text, one.text)
+            and len(stems[other.id] & stems[one.id]) >= RESTATED * min(len(stems[other.id]), len(stems[one.id]))
         ]
         order += [other.id for other in sorted(again, key=lambda other: -other.id)] + [one.id]
     return list(dict.fromkeys(order))
-
-
-def _restates(newer: str, older: str) -> bool:
-    one, other = frozenset(stemmed(newer)), frozenset(stemmed(older))
-    return len(one & other) >= RESTATED * min(len(one), len(other))
 
 
 def _raw(

@@ -43,7 +43,8 @@ class Seeing:
         here, person = known and known.speaker, perception.person
         self.speaker = here.person if here else person and self.canonical(person)
         self.audience = known.audience if known else self._hearing(perception)
-        self.sees_all = self.audience == SELF or sees_everything(self.audience, is_owner=perception.is_owner)
+        owner_sees = self.audience == SELF or sees_everything(self.audience, is_owner=perception.is_owner)
+        self.sees_all = owner_sees and not own_only
 
     @classmethod
     def towards(cls, db: Database, audience: str) -> Seeing:

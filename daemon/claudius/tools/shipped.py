@@ -51,13 +51,16 @@ def build(store: Store, config: Callable[[], Config], offered: Callable[[], Sequ
         return time_in(name, _asked_at(call), args.get("date", ""), args.get("add", ""))
 
     async def recall(args: JSON, call: ToolCall) -> str:
-        """Return the lines that share most words, best first, each with who said it when."""
+        """Return the lines that share words, best first, each with who said it when."""
         asked = Perception(
             key="", conversation=call.conversation, audience=call.audience, person=call.person, name="", text="",
             at=_asked_at(call), position="",
         )  # fmt: skip
         found = store.moments.search(asked, args["words"], MOST)
-        lines = [f"{one.at:%Y-%m-%d} {one.name or 'you'}: {' '.join(one.content.split())}" for one in found]
+        days = [datetime.fromtimestamp(one.at_s, UTC).date() for one in found]
+        lines = [
+            f"{day} {one.name or 'you'}: {' '.join(one.text.split())}" for day, one in zip(days, found, strict=True)
+        ]
         return "\n".join([line[:LINE_CHARS] for line in lines]) or "Nothing of it comes back."
 
     async def tool_help(args: JSON, _: ToolCall) -> str:
