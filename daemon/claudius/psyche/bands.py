@@ -7,14 +7,11 @@ design, section 9.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
-from functools import cache
-from pathlib import Path
 from string import Template
-from typing import Any
 
 from claudius.psyche.events import PsycheState
+from claudius.psyche.personality import phrases
 from claudius.psyche.state import DAY_S, DRIVE_BASE, SPAN_S, WOUNDS, kinds
 from claudius.psyche_types import DRIVES, Appraised, Arc, Edge, Numbers
 
@@ -51,12 +48,6 @@ SAID_S: Mapping[str, float] = {
     "even": DAY_S / 2,
 }
 """For how long a prompt says how somebody's words landed, by the mood of their kind."""
-
-
-@cache
-def phrases() -> Mapping[str, Any]:
-    """Read the words of the bands from phrases.toml; cached for the life of the process."""
-    return tomllib.loads(Path(__file__).with_name("phrases.toml").read_text("utf-8"))
 
 
 def band(value: float, cuts: tuple[float, ...], before: int | None = None) -> int:

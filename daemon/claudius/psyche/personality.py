@@ -101,9 +101,9 @@ def _templates() -> dict[str, Any]:
 
 
 @cache
-def _phrases() -> dict[str, Any]:
-    found: dict[str, Any] = tomllib.loads(Path(__file__).with_name("phrases.toml").read_text("utf-8"))["personality"]
-    return found
+def phrases() -> Mapping[str, Any]:
+    """Read the words for traits and bands from phrases.toml; cached for the life of the process."""
+    return tomllib.loads(Path(__file__).with_name("phrases.toml").read_text("utf-8"))
 
 
 @cache
@@ -152,7 +152,7 @@ def personality(compiled: Kernel) -> str:
     soul.md says who the soul is; this says only where it is not like most. Cached by kernel, so its bytes change only
     with soul.md.
     """
-    told = _phrases()
+    told = phrases()["personality"]
     values = {trait: getattr(compiled, trait) for trait in TRAITS}
     marked = sorted([trait for trait in TRAITS if band(values[trait]) != "middle"], key=lambda t: -abs(values[t] - 0.5))
     said = [told["traits"][trait][band(values[trait])] for trait in TRAITS if trait in marked[:MOST_SENTENCES]]

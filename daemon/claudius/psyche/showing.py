@@ -10,7 +10,7 @@ from msgspec.structs import asdict, replace
 
 from claudius.psyche import bands as words
 from claudius.psyche.change import advance_arcs
-from claudius.psyche.personality import Kernel
+from claudius.psyche.personality import Kernel, phrases
 from claudius.psyche.state import advance, advance_edge
 from claudius.psyche_types import DRIVES, Numbers, Psyche
 
@@ -46,7 +46,7 @@ def shown(psyche: Psyche, traits: tuple[float, ...], kernel_hash: str, at_s: flo
     kernel = Kernel(*traits) if traits else Kernel()
     numbers = advance(psyche.numbers or Numbers(at_s=at_s), at_s)
     bands = words.numbers_bands(numbers)
-    mood, needs = words.mood_of(replace(numbers, bands=bands)), words.phrases()["drives"]
+    mood, needs = words.mood_of(replace(numbers, bands=bands)), phrases()["drives"]
     return {
         "energy": numbers.energy,
         "mood": {"valence": numbers.valence, "arousal": numbers.arousal, "words": mood},
