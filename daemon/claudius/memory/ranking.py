@@ -406,7 +406,8 @@ def stemmed(text: str, name: str = "") -> tuple[str, ...]:
 def common(text: str) -> frozenset[str]:
     """Return the stems of those words of a text that are common in the language that has the most of them. Pure."""
     _, stems, words, said = _read(text.strip())
-    held = [language.intersection((*words, *said)) for language in _common_words()]
+    told = {*words, *said}
+    held = [language & told for language in _common_words()]
     most = max(map(len, held))
     found = set[str]().union(*[one for one in held if len(one) == most])
     return frozenset([one for one, word in zip(stems, words, strict=True) if word in found])
