@@ -43,12 +43,14 @@ async def test_a_program_speaks_with_the_soul_and_is_told_nothing_of_others(tmp_
             kept = await _said(client, "remember", text="Ada keeps bees.")
             too_long = await _said(client, "remember", text="x" * 1000)
             found, mood = await _said(client, "recall", words="garden"), await _said(client, "mood")
+            fact = await _said(client, "recall", words="bees")
         known = machine.ok("users", "show", "ada").stdout
 
     assert names == TOOLS
     assert answers == [("Hello, program.", False), ("No command.", False)]
     assert (kept[1], too_long[1]) == (False, True)
     assert "Ada keeps bees." in known
+    assert fact == ("Of you: Ada keeps bees.", False)
     assert "Yours, about the garden." in found[0]
     assert "wild" in found[0]
     assert "dry" not in found[0]

@@ -18,13 +18,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from claudius.acts import TEXT_CHARS
 from claudius.claude_code.hooks import CONTEXT_CHARS, REMEMBERED_CHARS, cut, is_session, mark, spool_of
 from claudius.cognition.mind import Mind
 from claudius.config.schema import daimon_modes
 from claudius.foreign import unquoted
 from claudius.home import Home
+from claudius.memory.facts import bears_on
 from claudius.memory.inbox import Pending
+from claudius.memory.ranking import marks
 from claudius.memory.recall import RecallLimits
 from claudius.perception import Kind, MessageExtra, Perception, private
 from claudius.prompt import RecordKind, Scalar, data_line, fence
@@ -74,11 +78,14 @@ class Ensouled:
         await connection.send({"event": "remembered" if is_kept else "error", "message": "" if is_kept else "not kept"})
 
     async def _recalled(self, connection: ControlConnection, frame: Mapping[str, Any]) -> None:
-        """Send what the owner alone said and was answered, and shares words with what is looked for."""
+        """Send what the owner alone said, was answered and has kept, if it shares words with what is looked for."""
         words, store = str(frame.get("words", "")), self._mind.store
-        found = store.moments.search(self._perception(), words, MOST_FOUND, own_only=True)
+        asked, stems = replace(self._perception(), text=words), marks(words)
+        known = await self._recall(asked, own_only=True)
+        found = store.moments.search(asked, words, MOST_FOUND, own_only=True)
         days = [datetime.fromtimestamp(one.at_s, UTC).date() for one in found]
-        lines = [f"{day} {'you' if one.name else 'I'}: {one.text}" for day, one in zip(days, found, strict=True)]
+        lines = [f"Of you: {fact.text}" for fact in known.known if bears_on(fact, stems)]
+        lines += [f"{day} {'you' if one.name else 'I'}: {one.text}" for day, one in zip(days, found, strict=True)]
         await connection.send({"event": "recalled", "text": "\n".join(lines)})
 
     async def _told(self, connection: ControlConnection, frame: Mapping[str, Any]) -> None:
@@ -96,9 +103,9 @@ class Ensouled:
     async def text(self) -> str:
         """Return the text for a session: a mark, the soul, its state, the owner's user model, beliefs, an intuition."""
         mind, soul, perception = self._mind, self._mind.soul(), self._perception()
-        known = await self._recall(perception)
-        modes = daimon_modes(mind.config())
         own_only = not mind.config().ensoul.shared
+        known = await self._recall(perception, own_only=own_only)
+        modes = daimon_modes(mind.config())
         intuition = mind.store.whispers.surfacing(perception, known.now, modes, own_only=own_only) if modes else ""
         parts = [
             mark(soul.text("soul.md")),
@@ -147,10 +154,9 @@ class Ensouled:
         self._wake(perception.conversation)
         return True
 
-    async def _recall(self, perception: Perception) -> Recollection:
+    async def _recall(self, perception: Perception, *, own_only: bool) -> Recollection:
         pending = Pending(seq=0, perception=perception, turn=turn_of(perception.key), heard_at=perception.at)
-        config = self._mind.config()
-        limits = RecallLimits(ttl_hours=config.memory.ttl_hours, beliefs=True, own_only=not config.ensoul.shared)
+        limits = RecallLimits(ttl_hours=self._mind.config().memory.ttl_hours, beliefs=True, own_only=own_only)
         return await self._mind.store.turns.recall(pending, nonce=self._mind.nonce(), now=perception.at, limits=limits)
 
 
