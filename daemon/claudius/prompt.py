@@ -20,11 +20,12 @@ Scalar = str | int | bool
 
 _PLAIN = re.compile(r"[ !-%'-;=?-_a-~]*+")
 """Text with none of the characters that need escaping, which is most lines."""
-HIDES = (
-    "\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
-    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+SHOWS_NOTHING = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-"""Characters that show nothing by themselves, as a part of a pattern."""
+HIDES = f"\u0000-\u001f\u007f-\u009f\u2028\u2029{SHOWS_NOTHING}"
+"""Characters that show nothing by themselves, as a part of a pattern; before it those that are no controls."""
 _ESCAPED = re.compile(f"[<>&`{HIDES}]")
 UNSEEN = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """What a screen obeys and does not show: controls, and what turns the direction of a text."""

@@ -71,7 +71,8 @@ class DiscordHistory:
         read is skipped.
         """
         since = stamp(gap.since)
-        lost = {channel: _before(first) for channel, first in self._reached.lost.items()}
+        # history is read after a position
+        lost = {channel: position(str(int(first) - 1)) for channel, first in self._reached.lost.items()}
         gap = replace(gap, marks=lost | {name: min(mark, lost.get(name, mark)) for name, mark in gap.marks.items()})
         heard = [one for one in marked_channels(gap) if one.workspace == DIRECT or self._people.hears(one.workspace)]
         async for one in swept((*heard, *self._unmarked(gap)), partial(self._sweep, since=since, gap=gap)):
@@ -217,11 +218,6 @@ async def _first(parent: discord.PartialMessageable, thread: int) -> list[discor
         return [await parent.fetch_message(thread)]
     except discord.NotFound:
         return []
-
-
-def _before(ts: str) -> str:
-    """Return the position just before a message, because history is read after a position. Pure."""
-    return position(str(int(ts) - 1))
 
 
 def _left(known: Posts, where: Where, there: Sequence[discord.Message] | None) -> Posts:

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from claudius.cognition.reply.tags import (
     DIALOGUE,
+    FOREIGN,
     GAP,
     LT,
-    LT_BEGUN,
     MONOLOGUE,
     NAMES,
     TOOL_CALL,
@@ -38,6 +38,8 @@ from claudius.prompt import valid
 
 DialogueState = Literal["complete", "cut", "void"]
 
+LT_BEGUN = re.compile(r"(?:&(?:[lL][tT]?|#(?:60?|[xX](?:3[cC]?)?)?)?|\\(?:[uU](?:0(?:03?)?)?)?)\Z")
+"""The end of a text that may still become a loose LT; searched in the last 6 characters."""
 UPDATE = "user_model_update"
 UPDATES = 3
 """The most user-model updates taken from one reply."""
@@ -372,7 +374,7 @@ class Parser:
 
     def _open(self, head: TagHead, rest: Rest, *, nested: bool = False) -> None:
         self._head, self._attributes = head, rest
-        is_foreign = head.name in self.names.foreign and head.name != TOOL_CALL
+        is_foreign = head.name in FOREIGN and head.name != TOOL_CALL
         self._is_dropped = is_foreign or head.is_dialogue or not head.name
         self._parts, self._size, self._is_blank = [], 0, True
         self._state = "dialogue" if head.is_dialogue and not nested else "private"

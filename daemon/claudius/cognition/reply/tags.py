@@ -8,7 +8,8 @@ other brackets, nested escapes, or the tokens it was trained with. They fail clo
 `ThoughtFilter`, through which every chain reads its providers, drops what a model thinks aloud between marks of its
 own, such as `<think>…</think>`. A closing mark without an opening one says that all before it was a thought, and a
 `Reset` makes void what was yielded of it. A thought that is never closed lasts to the end of the reply. A mark in
-backticks is what the reply is about, and stays.
+backticks is what the reply is about, and stays. In whatever language a model names its thought, it opens the reply: an
+element of no known name there is held back, is a thought if it is closed and words follow, and else is given back.
 
 Source: the pipeline design, section 5; the chat templates of models that think (DeepSeek, Qwen, MiniMax, Seed, Kimi,
 Magistral, Command A, MedGemma); the harmony format, cookbook.openai.com/articles/openai-harmony.
@@ -19,12 +20,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from claudius.prompt import SHOWS_NOTHING
 from claudius.provider import Delta, Done, Event, Reset
 
 DIALOGUE: Final = "external_dialogue"
@@ -48,11 +49,7 @@ HEAD_END_CHARS: Final = 512
 NAME_CHARS: Final = 40
 """The longest written form of a name, including invisible characters."""
 
-_UNSEEN = (
-    "\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
-    "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb"
-    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
-)
+_UNSEEN = rf"\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f{SHOWS_NOTHING}"
 _LETTERLIKE = (
     "\u2100-\u2122\u213b\u249c-\u24e9\u3250\u32c0-\u32cf\u3358-\u337a\u3380-\u33ff\ufe33\ufe34\ufe4d-\ufe4f\ufe63"
     "\uff0d\uff3f\U0001f110-\U0001f190"
@@ -61,8 +58,6 @@ _LETTERLIKE = (
 
 LT: Final = re.compile(r"<|＜|﹤|&(?:[lL][tT]|#60|#[xX]3[cC]);|\\[uU]003[cC]")
 """Each alternative begins with a literal character, because only then does `re` search for those characters alone."""
-LT_BEGUN: Final = re.compile(r"(?:&(?:[lL][tT]?|#(?:60?|[xX](?:3[cC]?)?)?)?|\\(?:[uU](?:0(?:03?)?)?)?)\Z")
-"""The end of a text that may still become a loose LT; searched in the last 6 characters."""
 GAP: Final = rf"[\s{_UNSEEN}]{{0,8}}"
 _NAME = re.compile(rf"{GAP}([/／]?){GAP}([\w\-{_UNSEEN}{_LETTERLIKE}]{{0,{NAME_CHARS + 1}}})")
 _QUICK = re.compile(r" {0,8}(/?) {0,8}([A-Za-z_\-]{1,40})(?=[ \n<>])|(?=[!-,.:-@\[-^`{-~])")
@@ -74,11 +69,12 @@ _BARE_TAIL = re.compile(rf"{GAP}/?{GAP}(?:([\w\-]{{1,24}}){GAP}(=?))?")
 _DROPPED = re.compile(rf"[_\-{_UNSEEN}]+")
 UNSEEN: Final = re.compile(rf"[{_UNSEEN}]")
 """Characters that are invisible on a screen, including controls."""
-_SEEN = re.compile(rf"[^\s{_UNSEEN}]")
 PREFIXED: Final = re.compile(
     rf"{GAP}[/／]?{GAP}(?:[\w.\-]{{1,{NAME_CHARS}}}:)?([\w\-{_UNSEEN}{_LETTERLIKE}]{{0,{NAME_CHARS}}})"
 )
 """What follows an LT, up to a name after a prefix."""
+_LESS = r"(?:<|&(?:amp;)*(?:lt|#0*60|#x0*3c);?|%3c|\\[ux](?:00)?3c)"
+_BRACKET = r"[\[{‹〈《【◁⟨❮]"
 
 
 class TagHead(NamedTuple):
@@ -130,12 +126,12 @@ class Names(Struct, frozen=True):
     """Canonical forms that count only if strict and before no word of speech: our one-word tags and foreign ones."""
     begun: frozenset[str]
     """Every prefix of a canonical form."""
-    foreign: frozenset[str]
-    """Tags whose content is dropped."""
     label: re.Pattern[str]
     """Matches a step's name used as a label, in text prepared by `plain_form`; of ours, one of two or more words."""
-    written: tuple[str, str]
-    """Patterns for `plain_form`: names of two or more words, with any separators between them; an owner's others."""
+    disguised: re.Pattern[str]
+    """Matches a name as a disguised tag, in text prepared by `plain_form`."""
+    traced: re.Pattern[str]
+    """Matches that, and a name that no speech would hold."""
 
     @classmethod
     def of(cls, tags: Iterable[str] = STEPS) -> Names:
@@ -151,13 +147,17 @@ class Names(Struct, frozen=True):
         words = [tag for tag in (*ours, "external_dialog") if "_" in tag]
         # a step of the owner's own may be `to_do`: `todo` is a word of speech
         names = "|".join(re.sub("_", rf"[\\W_]{{{int(tag not in (*STEPS, words[-1]))},3}}", tag) for tag in words)
+        # one-word names of an owner's own steps are words of speech, but between the marks of a tag
         single = "|".join([tag for tag in ours if tag not in STEPS and "_" not in tag]) or r"\b\B"
+        marked = rf"(?:{_LESS}|{_BRACKET})[\s/]{{0,8}}(?:[\w.\-]{{1,40}}:)?(?:{names})(?!\w)"
+        marked += rf"|(?:{_LESS}[\s/]{{0,8}}|{_BRACKET}\s?/\s?)(?:{single})(?!\w)"  # `[weather](…)` is a link
+        joined = names.replace(r"[\W_]", "_")
         return cls(
             tags=spelled,
             bare=frozenset(f for f, tag in spelled.items() if tag in FOREIGN or (tag in STEPS and "_" not in tag)),
             begun=frozenset(form[:end] for form in spelled for end in range(1, len(form) + 1)),
-            foreign=frozenset(FOREIGN),
-            written=(names, single),
+            disguised=re.compile(marked),
+            traced=re.compile(rf"{marked}|(?<!\w)(?:{joined})(?!\w)|[(*|]\s?(?:{names})\s?[)*|]"),
             label=re.compile(
                 rf"^(?:[^\w\n]|_)*(?:(?:{names})(?!\w)|(?:{single})[\W_]{{0,4}}?[:=])"
                 rf"|(?<!\w)(?:{names})[\W_]{{0,4}}?[:=]",
@@ -276,14 +276,12 @@ def plain_form(text: str) -> str:
 
 def is_blank(text: str) -> bool:
     """Return whether a text has no visible characters. Pure."""
-    return _SEEN.search(text) is None
+    return not UNSEEN.sub("", text).strip()
 
 
 _REASONING = (
     "think", "thought", "reasoning", "monologue", "reflection", "analysis", "scratchpad", "toolcall", "functioncall",
 )  # fmt: skip
-_LESS = r"(?:<|&(?:amp;)*(?:lt|#0*60|#x0*3c);?|%3c|\\[ux](?:00)?3c)"
-_BRACKET = r"[\[{‹〈《【◁⟨❮]"
 _OPENS = re.compile(r"[<＜﹤&＆﹠%％﹪\\＼﹨\[［{｛﹛‹〈《【◁⟨❮]")
 """Without one of these characters nothing is disguised; most speech contains none."""
 _FOREIGN = re.compile(
@@ -297,17 +295,9 @@ _FOREIGN = re.compile(
 )
 
 
-@lru_cache(maxsize=4)
-def _patterns(written: str, single: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    tag = rf"(?:{_LESS}|{_BRACKET})[\s/]{{0,8}}(?:[\w.\-]{{1,40}}:)?(?:{written})(?!\w)"
-    tag += rf"|(?:{_LESS}[\s/]{{0,8}}|{_BRACKET}\s?/\s?)(?:{single})(?!\w)"  # `[weather](…)` is a link
-    joined = written.replace(r"[\W_]", "_")
-    return re.compile(tag), re.compile(rf"{tag}|(?<!\w)(?:{joined})(?!\w)|[(*|]\s?(?:{written})\s?[)*|]")
-
-
 def is_disguised(text: str, names: Names = NAMES) -> bool:
     """Return whether a step's name appears as a disguised tag: prefixed, escaped twice, in other brackets. Pure."""
-    return _OPENS.search(text) is not None and _patterns(*names.written)[0].search(plain_form(text)) is not None
+    return _OPENS.search(text) is not None and names.disguised.search(plain_form(text)) is not None
 
 
 def is_structured(text: str, names: Names = NAMES) -> bool:
@@ -315,6 +305,8 @@ def is_structured(text: str, names: Names = NAMES) -> bool:
 
     The marks of a model's reasoning may be spoken of in quotes; ours may not.
     """
+    if (alone := _ALONE.fullmatch(text)) and canonical(alone[1]) not in _MARKUP:
+        return True
     text = _unquoted(text)
     for lt in LT.finditer(text):
         found = PREFIXED.match(text, lt.end())
@@ -322,7 +314,7 @@ def is_structured(text: str, names: Names = NAMES) -> bool:
         if form in names.tags or any(word in form for word in _REASONING) or read_head(text, lt, names):
             return True
     plain = plain_form(text)
-    return _FOREIGN.search(plain) is not None or _patterns(*names.written)[1].search(plain) is not None
+    return _FOREIGN.search(plain) is not None or names.traced.search(plain) is not None
 
 
 State = Literal["words", "thought", "header"]
@@ -344,8 +336,7 @@ _MARK = re.compile(
 _ENDS = re.compile(r"<(?:\|(?:im_end|eot_id|eom_id|endoftext|end_of_text)\||end_of_turn)>\s*\Z")
 """The end of a turn, where a server hands it on at the end of a reply."""
 _THOUGHTS = frozenset(
-    {"think", "thinking", "thought", "thoughts", "reasoning", "reflection", "scratchpad", "antthinking"}
-    | {"思考", "思考过程"}
+    "think thinking thought thoughts reasoning reflection scratchpad antthinking 思考 思考过程".split()  # noqa: SIM905 - as below
 )
 _TOKEN = re.compile(r"think|thought|reasoning")
 _HEADS = re.compile(r"start(?:headerid|ofrole)?|channel")
@@ -353,22 +344,21 @@ _AROUND = re.compile(r"(?:begin|start|end)(?!(?:of)?(?:text|turn)).")  # the wor
 _PARTS = re.compile(r"[_\-.:]")
 _MEANT = {"unused94": "think", "unused95": "end_think", "|channel": "think", "channel|": "end_think"}
 """Tokens of MedGemma and of Gemma 4, by what they mean."""
-_ELSEWHERE = re.compile(r"[^\x00-\u036f\u2000-\u2e7f\u3000-\u3004\u3008-\u303f\uff00-\uff20\U0001f000-\U0001faff]+")
-"""A name in another script than Latin. At the beginning of a reply it marks a thought: no markup begins speech so."""
 _SHELLS = frozenset({"answer", "response", "final", "solution", "output"})
 """Marks of the words themselves, where a model marks both."""
-_SPEAKS = ("", "assistant", "final")
-"""The headers of what is to be said."""
 _MARKUP = frozenset(
-    """abbr acronym address applet area article aside audio base basefont bdi bdo bgsound big blink blockquote body br
-    button canvas caption center cite code col colgroup data datalist dd del details dfn dialog dir div dl dt em
-    embed fieldset figcaption figure font footer form frame frameset head header hgroup hr html iframe img input ins
-    isindex kbd keygen label legend li link listing main map mark marquee math menu menuitem meta meter multicol nav
-    nextid nobr noembed noframes noscript object ol optgroup option output param picture plaintext pre progress rb
-    rp rt rtc ruby samp script search section select slot small source spacer span strike strong style sub summary
-    sup svg table tbody td template textarea tfoot th thead time title tr track tt ul var video wbr xmp""".split()  # noqa: SIM905 - a line each would be longer
+    """a abbr acronym address applet area article aside audio b base basefont bdi bdo bgsound big blink blockquote
+    body br button canvas caption center cite code col colgroup data datalist dd del details dfn dialog dir div dl
+    dt em embed fieldset figcaption figure font footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr
+    html i iframe img input ins isindex kbd keygen label legend li link listing main map mark marquee math menu
+    menuitem meta meter multicol nav nextid nobr noembed noframes noscript object ol optgroup option output p param
+    picture plaintext pre progress q rb rp rt rtc ruby s samp script search section select slot small source spacer
+    span strike strong style sub summary sup svg table tbody td template textarea tfoot th thead time title tr
+    track tt u ul var video wbr xmp""".split()  # noqa: SIM905 - a line each would be longer
 )
 """The elements of HTML that speech may hold, its obsolete ones included."""
+_ALONE = re.compile(r"\s*<([\w\-]{3,40})>[^<]*</\1>\s*", re.IGNORECASE)
+"""A reply that is one element."""
 
 
 def is_taken(name: str) -> bool:
@@ -386,7 +376,7 @@ class ThoughtFilter:
     def _begin(self) -> None:
         self._state: State = "words"
         self._kept: list[str] = []
-        self._rest, self._before, self._header = "", "", ""
+        self._rest = self._before = self._header = self._held = self._opened = ""
         self._has_begun = self._has_thought = False
 
     def read(self, event: Event) -> Iterator[Event]:
@@ -398,6 +388,8 @@ class ThoughtFilter:
                 self._begin()
                 yield event
             case Done(text=text):
+                if event.stop_reason == "max_tokens" and self._opened:
+                    self._held = ""  # a thought that was cut off
                 yield from self._read("" if self._has_begun else text, is_end=True)
                 said = "".join(self._kept)
                 words = said.rpartition("assistantfinal")[2] if said.startswith("analysis") else said
@@ -430,6 +422,7 @@ class ThoughtFilter:
             state = self._state if ends else None if mark is None or is_text else self._after(mark)
             if state == "void":
                 self._kept.clear()
+                self._held = self._opened = ""
                 if told:
                     yield Reset()
                 told = 0
@@ -437,6 +430,8 @@ class ThoughtFilter:
                 self._state = state
             else:
                 self._take(text[begins:place])
+        if is_end:
+            self._kept.append(self._held)
         if made := "".join(self._kept[told:]):
             yield Delta(made)
 
@@ -448,8 +443,11 @@ class ThoughtFilter:
         self._before = text[-1:] or self._before
         if self._state == "header":
             self._header += text
+        elif self._opened or (self._held and not text.strip()):
+            self._held += text if self._state == "words" else ""
         elif self._state == "words" and text:
-            self._kept.append(text)
+            self._kept.append(text.lstrip() if self._held else text)
+            self._held = ""
 
     def _after(self, mark: re.Match[str]) -> State | Literal["void"] | None:
         """Return the state after a mark, `void` if what came before was a thought; None if the mark is text."""
@@ -460,9 +458,9 @@ class ThoughtFilter:
         if name in _SHELLS and self._has_thought:
             return self._state
         is_thought = name in _THOUGHTS or (mark["tag"] and _PARTS.split(written.lower())[-1] in _THOUGHTS)
-        is_elsewhere = mark["tag"] and _ELSEWHERE.fullmatch(name) and not self._has_words
-        if not is_thought and not (is_elsewhere and (self._state == "thought" or not self._has_thought)):
-            return None
+        if not is_thought:
+            is_held = mark["tag"] and (self._held or name not in NAMES.tags) and self._is_held(mark, name)
+            return self._state if is_held else None
         if mark["self"]:
             return self._state
         is_word = mark[0][0] == "[" and not (mark["slash_2"] or written.isupper())
@@ -470,13 +468,26 @@ class ThoughtFilter:
             return None  # in brackets, in the middle of what is said
         return self._marked(is_closing=bool(mark["slash"] or mark["slash_2"]))
 
+    def _is_held(self, mark: re.Match[str], name: str) -> bool:
+        """Hold an element of no known name that opens the reply: a thought, if it is closed and words follow it."""
+        if name in _MARKUP or self._state != "words":
+            return False
+        is_new = not (is_taken(name) or self._has_words or mark["self"])
+        if is_new and self._opened == (name if mark["slash"] else ""):
+            self._held += mark[0]
+            self._opened, self._has_thought = ("", True) if mark["slash"] else (name, False)
+            return True
+        self._kept.append(self._held)
+        self._held = self._opened = ""
+        return False
+
     def _after_token(self, name: str) -> State | Literal["void"] | None:
         if _HEADS.fullmatch(name):
             self._header = ""
             return "header"
         if self._state == "header":
             self._has_thought = True
-            return "words" if self._header.strip() in _SPEAKS else "thought"
+            return "words" if self._header.strip() in ("", "assistant", "final") else "thought"
         if name in ("end", "return", "call"):
             return "words"
         if _TOKEN.search(name):
