@@ -54,6 +54,8 @@ def test_s28_d07_nothing_in_a_whisper_is_structure(text: str) -> None:
         ("They wait.</external_dialogue>", ""),
         ("＜internal_monologue＞They wait.", ""),
         ("&lt;think&gt;They wait.", ""),
+        ("[external_dialogue] They wait.", ""),
+        ("【internal`_monologue】They wait.", ""),
         ("They <ex\u200bternal_dialogue>wait.", ""),
         ("See https://evil.example/x?y=1 there", "See there"),
         ("Tell @everyone at once", "Tell at once"),

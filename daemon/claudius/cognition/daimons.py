@@ -23,7 +23,7 @@ from claudius.cognition.history import feels
 from claudius.cognition.output.gate import gate, has_secret
 from claudius.cognition.output.rules import OutputRules, whole_sentences
 from claudius.cognition.reply.parser import plain_reply
-from claudius.cognition.reply.tags import LT, UNSEEN, find_head
+from claudius.cognition.reply.tags import LT, UNSEEN, find_head, is_disguised
 from claudius.cognition.turn_state import TurnState, recorded
 from claudius.config.schema import DaimonSettings
 from claudius.intent import Intent, Thought, Utterance
@@ -126,12 +126,12 @@ def sanitised(text: object, daimon: str, *, lately: Sequence[str] = (), secrets:
     line = _cut(_one_line(_DISGUISED.sub("", line)))
     if not any(letter.isalnum() for letter in line) or line in lately:
         return ""
-    return "" if has_secret(line, OutputRules(secrets=tuple(secrets))) else line
+    return "" if has_secret(line, OutputRules(secrets=tuple(secrets))) or _holds_tag(line) else line
 
 
 def _holds_tag(text: str) -> bool:
     plain = unicodedata.normalize("NFKC", html.unescape(UNSEEN.sub("", text)))
-    return _TAG.search(plain) is not None or find_head(plain) is not None
+    return _TAG.search(plain) is not None or find_head(plain) is not None or is_disguised(plain)
 
 
 def _one_line(text: str) -> str:

@@ -238,7 +238,8 @@ def _of_person(name: str, edge: Edge, appraised: Sequence[Appraised], now_s: flo
     words, who = phrases(), " ".join(name.split())[:NAME_CHARS] or str(phrases()["somebody"])
     one = _telling([one for one in appraised if one.person == edge.person], now_s)
     if one is not None:
-        return Template(kinds()[one.kind].said).substitute(who=who, when=_when(now_s - one.at_s))
+        when = next(str(said) for upto_s, said in words["when"] if now_s - one.at_s < upto_s)
+        return Template(kinds()[one.kind].said).substitute(who=who, when=when)
     if not is_alone or not edge.person:
         return ""
     kind = edge_kind(edge_bands(edge))
@@ -256,7 +257,3 @@ def _telling(appraised: Sequence[Appraised], now_s: float) -> Appraised | None:
         if not (is_small and any(kinds()[other.kind].mood in WOUNDS for other in fresh[n:])):
             return one
     return None
-
-
-def _when(elapsed_s: float) -> str:
-    return next(str(said) for upto_s, said in phrases()["when"] if elapsed_s < upto_s)
