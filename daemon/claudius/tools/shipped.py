@@ -76,8 +76,8 @@ def build(store: Store, config: Callable[[], Config], offered: Callable[[], Sequ
 
         return await page.read(str(args["url"]), config().tools, int(args.get("from") or 0))
 
-    shift = "Tell date and time in an IANA zone, or how far an ISO date is; add: 3 weeks, -1 month, 90 minutes."
-    sums = "Work out arithmetic, 17% * 240, and units as factors: 90*minute/hour, 3*GB/MiB."
+    shift = "Tell date and time in an IANA zone, or of an ISO date; add: 3 weeks, -1 month."
+    sums = "Work out arithmetic, 17% * 240, and units: 90*minute/hour, 3*GB/MiB."
     page = "Read a web page as text, from a character on."
     return (
         _tool("calc", sums, calc, {"expression": "string"}),
