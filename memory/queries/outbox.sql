@@ -25,7 +25,7 @@ SELECT key, turn, part, parts, conversation, kind, body, verb, apology, answers,
 FROM outbox WHERE turn = (SELECT turn FROM inbox WHERE key = :key) AND state = 'sent' ORDER BY part;
 
 -- name: part_state
-SELECT turn, part, state, boot FROM outbox WHERE key = :key;
+SELECT turn, part, state, boot, conversation FROM outbox WHERE key = :key;
 
 -- name: attempt
 UPDATE outbox SET state = 'taken', boot = :boot, attempts = attempts + 1, not_before = NULL

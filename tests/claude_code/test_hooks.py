@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -272,10 +273,13 @@ async def test_what_was_done_in_a_session_is_an_interaction_in_the_owners_audien
         served._wake = soul.server.wake
         kept = [await served._keep(told) for _ in range(2)]
         await soul.idle()
+        said = AsyncMock()
+        await served._recalled(said, {"words": "rusting salt"})
         found = soul.records().conversation(conversation_of("/x/my bridge", ID))
         outbox = soul.records().counts(soul.mind.clock())["outbox"]
 
     assert kept == [remember, remember]
+    assert said.send.call_args[0][0]["text"][10:] == " you: Why does it rust?" * remember
     assert voice.requests == []
     assert outbox == {"pending": 0, "failed": 0}
     if remember:

@@ -83,9 +83,10 @@ class Ensouled:
         asked, stems = replace(self._perception(), text=words), marks(words)
         known = await self._recall(asked, own_only=True)
         found = store.moments.search(asked, words, MOST_FOUND, own_only=True)
-        days = [datetime.fromtimestamp(one.at_s, UTC).date() for one in found]
         lines = [f"Of you: {fact.text}" for fact in known.known if bears_on(fact, stems)]
-        lines += [f"{day} {'you' if one.name else 'I'}: {one.text}" for day, one in zip(days, found, strict=True)]
+        for one in found:
+            who = "you" if one.person and not one.is_own else "I"
+            lines.append(f"{datetime.fromtimestamp(one.at_s, UTC).date()} {who}: {one.text}")
         await connection.send({"event": "recalled", "text": "\n".join(lines)})
 
     async def _told(self, connection: ControlConnection, frame: Mapping[str, Any]) -> None:

@@ -197,8 +197,8 @@ def give_up(db: Database, key: str, reason: str) -> None:
     turn = found["turn"]
     db.run("dead_parts", turn=turn, part=found["part"], reason=reason)
     db.run("dead_turn", turn=turn, reason=reason)
-    said = "".join(db.values("said_of_turn", turn=turn))
-    db.run("unsay", turn=turn, said=said)
+    db.run("unsay", turn=turn, said="".join(db.values("said_of_turn", turn=turn)))
+    db.run("own_moments_let_go", conversation=found["conversation"], turn=turn)
     db.run("turn_edited", turn=turn)
 
 

@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+from msgspec.structs import replace
+
 from claudius.acts import PlanCancelled, PlanMade
 from claudius.recollection import EntryType
 from contracts.store.ground import (
@@ -19,6 +21,7 @@ from contracts.store.ground import (
     thought,
     turn,
 )
+from contracts.store.moments import moment
 
 
 @case("M20", "the commit takes a turn's first part; the others wait; each settling takes the next")
@@ -140,12 +143,14 @@ async def _(ground: Ground) -> None:
 @case("M33", "words that were recalled once are recalled no more when it shows that nobody heard them")
 async def _(ground: Ground) -> None:
     async with awake(ground) as store:
-        intent = await turn(store, heard(n=1), "never heard")
-        before = await recalled(store, heard(n=2))
+        mine = replace(moment(heard(n=1), ""), turn=(await recalled(store, heard(n=1))).turn, is_own=True)
+        intent = await turn(store, heard(n=1), "never heard", moments=(mine,))
+        before = await recalled(store, heard(n=2)), store.moments.search(heard(n=2), "heard", 5)
         await store.outbox.undeliverable(intent.utterances[0].key, "is_archived")
-        after = await recalled(store, heard(n=2))
-    assert "never heard" in repr(before.past)
-    assert "never heard" not in repr(after.past)
+        after = await recalled(store, heard(n=2)), store.moments.search(heard(n=2), "heard", 5)
+    assert ["never heard" in repr(one) for one in (before[0].past, before[1], after[0].past, after[1])] == [
+        True, True, False, False,
+    ]  # fmt: skip
 
 
 @case("M34", "what was said in answer to a perception can be asked for, part by part, whatever became of it")
