@@ -108,22 +108,28 @@ async def test_m1_a_thought_only_follows_what_was_heard(home: Home) -> None:
 
 
 @pytest.mark.parametrize(
-    ("landed", "mood"),
-    [(["strong"], "hurt"), (["slight"], "a little hurt"), (["clear", "slight"], "hurt")],
+    ("landed", "mood"), [("strong", "hurt"), ("slight", "a little hurt"), ("clear slight", "hurt")]
 )
-async def test_m2_before_the_model_is_asked_only_load_and_familiarity_move(
-    home: Home, landed: list[str], mood: str
-) -> None:
+async def test_m2_before_the_model_is_asked_only_load_and_familiarity_move(home: Home, landed: str, mood: str) -> None:
     """M2: the prompt that asks how it landed is not coloured by a list of words; the next one is by the appraisal."""
-    voice = Scripted([f"{REPLY}<appraisal>hurtful, {one}</appraisal>" for one in landed], default=REPLY)
+    voice = Scripted([f"{REPLY}<appraisal>hurtful, {one}</appraisal>" for one in landed.split()], default=REPLY)
     async with alive(home, voice) as soul:
-        for _ in [*landed, ""]:
+        for _ in [*landed.split(), ""]:
             await answer(soul, "You are useless and stupid, shut up, I hate you")
 
     assert felt(voice.requests[0]) == {}
-    assert felt(voice.requests[-1])["text"] == (
-        f"You are {mood}. Ana was hurtful just now and has not made it up; you are civil, and careful with them."
-    )
+    told = f"You are {mood}. Ana was hurtful just now and has not made it up; you are civil, and careful with them."
+    assert felt(voice.requests[-1])["text"] == told
+
+
+async def test_s15_a_channel_is_not_told_with_whom_the_soul_quarrelled(home: Home) -> None:
+    """S15: after a quarrel in private, a channel's prompt says the same of feeling, whoever of its people speaks."""
+    voice = Scripted([f"{REPLY}<appraisal>hurtful, strong</appraisal>"] * 3, default=REPLY)
+    async with alive(home, voice) as soul:
+        for person, hall in (*[("ana", "")] * 3, ("ana", GROUP), ("ben", GROUP)):
+            await answer(soul, "Where have you been?", person=person, conversation=hall, is_shared=bool(hall))
+
+    assert {felt(one)["text"] for one in voice.requests[-2:]} == {"You are hurt. You doubt your own use."}
 
 
 async def test_m15_m16_at_rest_no_psyche_stands_in_the_tail(home: Home) -> None:
@@ -166,9 +172,8 @@ async def test_m21_an_appraisal_moves_its_edge_by_the_table(home: Home) -> None:
     assert "appraisal" in voice.requests[0].tail
     assert psyche.edges[0].tension > 0.1
     assert psyche.edges[0].warmth < 0
-    assert [(one.kind, one.strength, one.person) for one in psyche.appraisals] == [
-        ("hurtful", "strong", psyche.edges[0].person)
-    ]
+    found = [(one.kind, one.strength, one.person) for one in psyche.appraisals]
+    assert found == [("hurtful", "strong", psyche.edges[0].person)]
     assert why["appraisal"] == {"kind": "hurtful", "strength": "strong", "of": ""}
 
 

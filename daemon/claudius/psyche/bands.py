@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from string import Template
 
+from msgspec.structs import replace
+
 from claudius.psyche.events import PsycheState
 from claudius.psyche.personality import phrases
 from claudius.psyche.state import DAY_S, DRIVE_BASE, SPAN_S, WOUNDS, kinds
@@ -55,9 +57,7 @@ def band(value: float, cuts: tuple[float, ...], before: int | None = None) -> in
     now = _place(value, cuts)
     if before is None or now == before:
         return now
-    if now > before:
-        return max(before, _place(value - SLACK, cuts))
-    return min(before, _place(value + SLACK, cuts))
+    return max(before, _place(value - SLACK, cuts)) if now > before else min(before, _place(value + SLACK, cuts))
 
 
 def _place(value: float, cuts: tuple[float, ...]) -> int:
@@ -128,8 +128,7 @@ def edge_kind(bands: tuple[int, ...]) -> str:
         ("reserved", warmth <= 1 or trust <= 1),
         ("new", familiarity == 0),
     )
-    fitting = [name for name, fits in table if fits]
-    return fitting[0] if fitting else "ordinary"
+    return next((name for name, fits in table if fits), "ordinary")
 
 
 def arc_words(arc: Arc, found: int) -> str:
@@ -228,8 +227,9 @@ def sentences(
     level, at = max([(level, n) for n, level in enumerate(numbers.drives)])
     if band(level, DRIVE_CUTS) >= OUTER and not is_moved:
         said.append(str(words["needs"][DRIVES[at]]))
-    if not persons and not is_moved:  # which says as much
-        said += tilt_words(tendencies(state, salience))
+    if not persons and not is_moved:  # which says as much; others are not told how it stands with whoever speaks
+        seen = (state, salience) if is_alone else (replace(state, edge=Edge(person="", at_s=now_s)), 0.5)
+        said += tilt_words(tendencies(*seen))
     return [one for one in said if one]
 
 
