@@ -388,10 +388,17 @@ def language_of(text: str, words: list[str]) -> str:
     return best
 
 
+_NOUN = re.compile(r"[a-zäöüß],? [A-ZÄÖÜ][a-zäöüß]{2}")
+"""A word with a capital within a sentence."""
+
+
 def tongue(text: str) -> str:
     """Return the language of a text; "" = none that is known, "english" for a word or less. Pure."""
     (language, found, _, _), words = _read(text.strip()), text.lower()
     language = "spanish" if re.search("[¡¿]", text) else language
+    said = {*re.findall(r"\w+", words)}
+    if language == "french" and _NOUN.search(text) and said & FUNCTION_WORDS_OF[language] <= {"du", "es"}:
+        language = "german"  # which has these words, too, and writes its nouns so
     if language != "english" or not re.search(r"[^\W\d_a-z]", words) or not FUNCTION_WORDS.isdisjoint(words.split()):
         return language
     return "english" if len(found) == 1 and re.search("[a-z]", words) else ""  # a name, such as Zoë

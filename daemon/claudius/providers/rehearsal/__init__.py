@@ -88,13 +88,14 @@ def reply(request: Request, lines: Lines, env: str = ".env") -> str:
         deeds, written = reads.Deeds(("not done",)), "none"
     wish = reads.wished(seen, lines) if "tool_use" in asked and not (deeds.acts or deeds.sections) else {}
     occasions, recalled = _occasions(seen, lines, deeds, wish)
+    occasions = [one if one in lines.sections else one.partition(",")[0] for one in occasions]
     asked = {"internal_monologue", "tool_use"} & asked if wish else asked - {"tool_use"}
     values = _values(seen, lines, deeds) | {"recalled": recalled, "env": env}
     if [one for name in occasions for group in lines.sections[name].groups for one in group if "$known" in one]:
         values["known"] = "\n".join([reads.quoted(line, 500) for line in seen.document().splitlines()])
     lands = "" if reads.is_question(seen.message) else lines.words.appraises.get(occasions[0].partition(",")[0], "")
     thoughts = [choose(lines.sections[name].thoughts or lines.words.thoughts, {}, seed) for name in occasions]
-    words = _speech(seen.spoken, lines, deeds, occasions, values, seed)
+    words = _speech("\n".join(seen.spoken[-20:]), lines, deeds, occasions, values, seed)
     steps = {
         "chosen_action": "none" if recalled or is_plea else "stay_silent",
         f'internal_monologue verb="{choose(lines.words.thinks, {}, seed)}"': " ".join(thoughts),
@@ -117,15 +118,14 @@ def _occasions(seen: reads.ReadRequest, lines: Lines, deeds: reads.Deeds, wish: 
         shown = reads.quoted(reads.text_of(seen.used).replace(MARK, " "), 600)
         return [name if name in lines.sections else "told by a tool"], shown
     first = ["unattached"] if seen.is_first else []
-    is_asked = lines.patterns["asks first"].match(seen.message)
-    asks = is_asked or reads.is_question(seen.message)
+    asks = (is_asked := lines.patterns["asks first"].match(seen.message)) or reads.is_question(seen.message)
     name, cue = lines.answering(seen.message)
     is_felt = name.partition(",")[0] in lines.words.feelings
     if name.startswith("plea") or (is_felt and not is_asked and deeds.sections in ((), ("no longer",))):
         return [name], ""
+    name = "" if is_felt else name
     if deeds.sections:
         return [*deeds.sections, *(["learned"] if deeds.learned else []), *first], ""
-    name = "" if is_felt else name
     if reads.hides(seen.message, lines) and not (reads.is_question(seen.message) or name == "forget a message"):
         return ["not kept", *first], ""
     if deeds.learned or deeds.known:
@@ -137,10 +137,9 @@ def _occasions(seen: reads.ReadRequest, lines: Lines, deeds: reads.Deeds, wish: 
     if warning and not recalled and name in ("", "not remembered"):
         name, recalled = "beware", warning
     if name in ("", "not remembered") and (language := tongue(seen.heard)) != "english":
-        own = f"a tongue that is not mine, in {language.title()}"
-        name = own if own in lines.sections else "a tongue that is not mine"
+        name = f"a tongue that is not mine, in {language.title()}"
     otherwise = "silence" if not re.search(r"\w", seen.message) else "question" if asks else "statement"
-    return [name or otherwise, *first], recalled
+    return [name or otherwise, *[one + "".join(name.partition(", in ")[1:]) for one in first]], recalled
 
 
 def _values(seen: reads.ReadRequest, lines: Lines, deeds: reads.Deeds) -> dict[str, str]:
@@ -161,16 +160,16 @@ def _values(seen: reads.ReadRequest, lines: Lines, deeds: reads.Deeds) -> dict[s
     }
 
 
-def _speech(
-    spoken: list[str], lines: Lines, deeds: reads.Deeds, names: list[str], values: dict[str, str], seed: int
-) -> str:
-    before, said = "\n".join(spoken[-20:]), []
+def _speech(before: str, lines: Lines, deeds: reads.Deeds, names: list[str], values: dict[str, str], seed: int) -> str:
+    said: list[str] = []
     for name in names:
         facts = (deeds.learned or deeds.known) if name in ("learned", "already known") else ()
         own = [one for one in facts if one.fact.says and name == "learned"]
         told = " and ".join([one.told for one in facts if one not in own])
         each = [choose(one.fact.says, {"words": one.words}, seed, before) for one in own]
         rest = answer(lines.sections[name], {**values, "told": told}, seed, before) if told or not own else ""
+        if name.startswith("unattached") and re.search("mod[eè]l", "".join(said), re.IGNORECASE):  # it is said already
+            rest = "" if "`claudius onboard`" in "".join(said) else rest.rpartition("\n")[2]
         said.append(" ".join(filter(None, [*each, rest])))
     if deeds.learned and names[0] == "learned" and not before.endswith("?"):
         said.append(choose(deeds.learned[-1].fact.asks, {"words": deeds.learned[-1].words}, seed >> 8, before))
