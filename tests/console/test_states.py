@@ -28,6 +28,12 @@ SMALL = """[...document.querySelectorAll('button, a[href], input, select, textar
   const target = one.type === 'checkbox' ? one.closest('label').getBoundingClientRect() : box;
   return target.height < 44 || target.width < 44;
 }).map(one => one.outerHTML.slice(0, 90) + ' ' + one.getBoundingClientRect().height)"""
+CUT = """[...document.querySelectorAll('select')].filter(one => one.clientWidth).flatMap(one => {
+  const pen = document.createElement('canvas').getContext('2d'), look = getComputedStyle(one);
+  pen.font = look.font;
+  const room = one.clientWidth - parseFloat(look.paddingLeft) - parseFloat(look.paddingRight) - 16; // the arrow
+  return [...one.options].map(it => it.label).filter(label => pen.measureText(label).width > room);
+})"""
 Tabs = Callable[..., Tab]
 
 
@@ -106,3 +112,16 @@ def test_console_w41_360_px_need_no_sideways_scrolling_and_no_small_finger(machi
 
     assert wider == dict.fromkeys(SCREENS, 0)
     assert small == {screen: [] for screen in SCREENS}
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_console_no_choice_is_cut_off(machine: Machine, tabs: Tabs, width: int) -> None:
+    """Whoever chooses a mind reads each choice whole, on a phone and on a desk."""
+    cut = {}
+    with serving_console(machine) as console:
+        tab = tabs("light", width).enter(console())
+        for screen in SCREENS:
+            tab.open(screen)
+            cut[screen] = tab.page.evaluate(CUT)
+
+    assert cut == {screen: [] for screen in SCREENS}

@@ -128,6 +128,24 @@ def test_a_mistyped_command_is_no_talk(text: str, kind: Kind, place: str) -> Non
     assert kind is Kind.MESSAGE or read_command(found.text).word == UNKNOWN
 
 
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("!mute @ben for 2h", Kind.COMMAND),
+        ("!unmute @ben", Kind.COMMAND),
+        ("!mute the tv", Kind.MESSAGE),
+        ("!halp", Kind.MESSAGE),
+    ],
+)
+def test_a_silence_for_a_name_that_is_no_mention_is_told_so_in_a_channel(text: str, kind: Kind) -> None:
+    """Typed and not chosen, the name says nobody: who gave the command must not believe that it was obeyed."""
+    heard = Perception(
+        key="k", conversation="slack:T1:C1:1.1", audience="c", person=ANA, name="", text=text, at=NOW, position="1.1"
+    )
+
+    assert as_command(heard).kind is kind
+
+
 @pytest.mark.parametrize("word", ["status", "help", "home"])
 def test_common_words_are_no_command_in_a_channel(word: str) -> None:
     """Other bots are given them there, too: `!status` is a command where only the soul is spoken to, or by its name."""
@@ -238,6 +256,7 @@ async def test_a_moderator_mutes_and_unmutes(network: str, home: Home, *, by_rol
         given = {"CLAUDIUS_ACCESS_MODERATORS": own, "CLAUDIUS_OWNERS": OWNER_OF[network]}
         async with side.wake(home, voice, **given) as soul:
             refused = await said(side, soul, BEN, f"!mute {ana}")
+            unlinked = await said(side, soul, ANA, "!mute @ben for 2h")
             muted = await said(side, soul, ANA, f"!mute {ben} for 2h")
             nothing = await said(side, soul, BEN, "are you there?")
             whoami = await said(side, soul, BEN, "!whoami")
@@ -248,6 +267,7 @@ async def test_a_moderator_mutes_and_unmutes(network: str, home: Home, *, by_rol
             found = [(row["act"], row["who"]) for row in soul.records().audit("", -1) if "mute" in row["act"]]
 
     assert "Only an owner or a moderator" in refused[0]
+    assert "the name that is offered after the @" in unlinked[0]
     assert muted[0].startswith("I answer nothing of theirs until ")
     assert (nothing, spent) == ([], 0)
     assert "You are " in whoami[0]

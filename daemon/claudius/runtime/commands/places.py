@@ -237,7 +237,7 @@ class OwnerCommands:
         until = self._mind.clock() + int(span[:-1]) * SPANS[span[-1].lower()] if span else None
         entry = f"{person} until {until:{MUTED_UNTIL}}" if until else person
         zone = known_zone(self._mind.store.people.zone(perception.person), self._mind.config().clock.timezone)
-        ends = f"{until.astimezone(zone):%Y-%m-%d %H:%M} ({zone})" if until else "unmute"
+        ends = f"{until.astimezone(zone):%Y-%m-%d %H:%M} ({zone})" if until else "!unmute"
         return await self._mute(perception, person, (entry,), f"I answer nothing of theirs until {ends}.")
 
     async def unmute(self, perception: Perception, person: str) -> str:

@@ -50,6 +50,8 @@ _SOMEBODY = r"\S+:\S+:\S+"
 _CODE = r"\w{4}-?\w{4}"
 _MISTYPED = re.compile(r"[!/](?!stop$)([a-z]+|(un)?mute \S+( for \S+)?)", re.IGNORECASE)
 """What may be a command that went wrong; `!stop` is no command: it ends a turn."""
+_UNLINKED = re.compile(r"!(un)?mute @", re.IGNORECASE)
+"""The beginning of a silence for a name that was typed and not chosen, so that it is nobody's."""
 _NUMBERS = r"\d{1,2}( \d{1,2}){0,19}"
 _WORD = r"[^\s,.;:!?]+"
 _CALL = r"[a-z2-7]{16}/\d{1,3}"
@@ -188,7 +190,8 @@ def read_command(text: str) -> CommandLine:
 
 def unknown(word: str) -> str:
     """Return the answer to what is no command: how the one is written that it begins with, if any. Pure."""
-    return f"I know that as: {usage(word)} ({TABLE[word].about}). {MORE}" if word in TABLE else NO_COMMAND
+    how = " Choose the name that is offered after the @." if word in MODERATORS else ""
+    return f"I know that as: {usage(word)} ({TABLE[word].about}).{how} {MORE}" if word in TABLE else NO_COMMAND
 
 
 def command_in(text: str, *, is_called: bool = False, signs: str = "!") -> str:
@@ -224,7 +227,7 @@ def as_command(perception: Perception) -> Perception:
     text = by_ids(perception.text, extra.named) if isinstance(extra, MessageExtra) and extra.named else perception.text
     signs = "!/" if is_terminal(perception.conversation) else "!"
     body = command_in(text, is_called=is_called, signs=signs)
-    typed = text.strip() if is_called and not body else ""
+    typed = text.strip() if not body and (is_called or _UNLINKED.match(text.strip())) else ""
     if _MISTYPED.fullmatch(typed) and (typed[0] == "/" or _is_slip(typed[1:].partition(" ")[0].lower())):
         body = typed[1:]  # it is told that it is no command
     if not body:
