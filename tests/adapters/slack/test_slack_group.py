@@ -48,11 +48,8 @@ async def turned_on(slack: SlackWorld) -> list[tuple[str, str | None, str]]:
 async def test_where_it_takes_part_it_thinks_only_about_what_matters(slack: SlackWorld, wake: Wake) -> None:
     """M1, M13, I2: after `/ensoul on` small talk asks no model and a cry for help is answered. `off` ends it."""
     voice = Scripted(default=f"<external_dialogue>{ANSWER}</external_dialogue>")
-    await slack.add_user("U9", "Oz")
     async with wake(voice=voice, **OWNED) as soul:
-        await slack.slash("C1", "U9", "/ensoul", "on")
-        await slack.until_called("response_url", 1)
-        await slack.until_visible(2)
+        await turned_on(slack)
         await heard(slack, soul, LUNCH, 1)
         unasked, before = list(voice.requests), await said(slack)
         await heard(slack, soul, CRY, 2)
@@ -75,7 +72,6 @@ async def test_without_a_mind_it_is_silent_where_it_was_only_overhearing(
     slack: SlackWorld, wake: Wake, home: Home
 ) -> None:
     """Nobody asked it: no line that was written beforehand answers, however it is said; a cry for help is answered."""
-    await slack.add_user("U9", "Oz")
     async with wake(voice=Rehearsal(home), **OWNED) as soul:
         await turned_on(slack)
         for n, line in enumerate(
@@ -95,12 +91,8 @@ async def test_brought_into_a_channel_it_greets_and_hears_the_first_open_questio
 ) -> None:
     """After `/ensoul on` it says who is there now, and an open question to everybody is answered, not met with silence."""
     voice = Scripted(default=f"<external_dialogue>{ANSWER}</external_dialogue>")
-    await slack.add_user("U9", "Oz")
     async with wake(voice=voice, **OWNED) as soul:
-        await slack.slash("C1", "U9", "/ensoul", "on")
-        await slack.until_called("response_url", 1)
-        await slack.until_visible(2)
-        greeting = await said(slack)
+        greeting = await turned_on(slack)
         await heard(slack, soul, "Does anyone know why the tests fail?", 1)
         after = await said(slack)
 
