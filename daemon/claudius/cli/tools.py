@@ -188,7 +188,7 @@ def _asked(tools: Sequence[Definition]) -> dict[str, ToolClass]:
     for one in tools:
         arguments = ", ".join(closed(one.schema)["properties"])
         click.echo(safe(f"\n{one.name}({arguments}): {one.description.strip()}"))
-        word = click.prompt("What may it do?", type=click.Choice([*ToolClass, "no"]), default=one.proposed.value)
+        word = click.prompt("What may it do?", type=click.Choice([*map(str, ToolClass), "no"]), default=one.proposed.value)
         if word != "no":
             found[one.name] = ToolClass(word)
     return found
