@@ -21,6 +21,7 @@ CALL = ToolCall(
         ("sqrt(2)", "1.41421356237"), ("max(1, round(2.6))", "3"), ("pi", "3.14159265359"),
         ("17% of 240", "40.8"), ("8 / 50%", "16"), ("(12 + 3%) * 2", "24.06"), ("17 % 5", "2"), ("-7 % 3", "2"),
         ("(3*hour + 20*minute) / day", "0.138888888889"), ("3*GB/MiB", "2861.02294922"), ("2*week", "1209600"),
+        ("round(7, -10**9)", "0"),
     ],
 )  # fmt: skip
 async def test_arithmetic_is_worked_out(expression: str, value: str) -> None:

@@ -35,9 +35,10 @@ _UNITS: Mapping[str, int | float] = {
     "pi": math.pi, "e": math.e, "second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800,
     "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40,
 }  # fmt: skip
-_FUNCTIONS: Mapping[str, Any] = {"abs": abs, "max": max, "min": min, "round": round} | {
-    name: getattr(math, name) for name in ("ceil", "cos", "exp", "floor", "log", "log10", "sin", "sqrt", "tan")
-}
+_FUNCTIONS: Mapping[str, Any] = {
+    "abs": abs, "max": max, "min": min, "round": lambda one, *to: round(one, *[max(n, -BITS) for n in to]),
+    **{name: getattr(math, name) for name in ("ceil", "cos", "exp", "floor", "log", "log10", "sin", "sqrt", "tan")},
+}  # fmt: skip
 
 
 def build(store: Store, config: Callable[[], Config], offered: Callable[[], Sequence[Tool]]) -> tuple[Tool, ...]:
@@ -45,23 +46,25 @@ def build(store: Store, config: Callable[[], Config], offered: Callable[[], Sequ
 
     async def clock(args: JSON, call: ToolCall) -> str:
         """Return the time, or a date, in a zone, by default the asker's, else the soul's. Raises: ToolFailed."""
+        assert call.asked_at  # noqa: S101 - no call is started before it is recorded
         name = args.get("zone")
         if not name:
             name = zone_name(known_zone(store.people.zone(call.person), config().clock.timezone))
-        return time_in(name, _asked_at(call), args.get("date", ""), args.get("add", ""))
+        return time_in(name, call.asked_at, args.get("date", ""), args.get("add", ""))
 
     async def recall(args: JSON, call: ToolCall) -> str:
         """Return the lines that share words, best first, each with who said it when."""
+        assert call.asked_at  # noqa: S101 - no call is started before it is recorded
         asked = Perception(
             key="", conversation=call.conversation, audience=call.audience, person=call.person, name="", text="",
-            at=_asked_at(call), position="",
+            at=call.asked_at, position="",
         )  # fmt: skip
         found = store.moments.search(asked, args["words"], MOST)
-        days = [datetime.fromtimestamp(one.at_s, UTC).date() for one in found]
-        lines = [
-            f"{day} {one.name or 'you'}: {' '.join(one.text.split())}" for day, one in zip(days, found, strict=True)
-        ]
-        return "\n".join([line[:LINE_CHARS] for line in lines]) or "Nothing of it comes back."
+        lines = list[str]()
+        for one in found:
+            day, who = datetime.fromtimestamp(one.at_s, UTC).date(), "somebody" if one.person else "you"
+            lines.append(f"{day} {'you' if one.is_own else one.name or who}: {' '.join(one.text.split())}"[:LINE_CHARS])
+        return "\n".join(lines) or "Nothing of it comes back."
 
     async def tool_help(args: JSON, _: ToolCall) -> str:
         """Return what a tool does and the JSON schema of its arguments. Raises: ToolFailed."""
@@ -97,11 +100,6 @@ def _tool(name: str, purpose: str, run: Runner, args: Mapping[str, str], cls: To
         "additionalProperties": False,
     }
     return Tool(name=name, purpose=purpose, cls=cls, schema=schema, run=run)
-
-
-def _asked_at(call: ToolCall) -> datetime:
-    assert call.asked_at  # noqa: S101 - no call is started before it is recorded
-    return call.asked_at
 
 
 def time_in(name: str, at: datetime, date: str = "", add: str = "") -> str:
