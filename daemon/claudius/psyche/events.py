@@ -210,15 +210,18 @@ _REQUEST = re.compile(
     r"|plan|pick|name|suggest|recall|collect|export|pull|merge|copy|put|set|sort|mark|search|update)\b",
     re.IGNORECASE,
 )
-_CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-"""What is shown and not said: its lines ask for nothing."""
+_SHOWN = re.compile(
+    r"```[\s\S]*?(?:```|\Z)|^[ \t]*>.*|“[^“”]*”|„[^„“”]*[“”]|«[^«»]*»|「[^「」]*」|\"[^\"\n]*\"", re.MULTILINE
+)
+"""What is shown and not said, code and quotations: its lines ask for nothing."""
 _LISTED = re.compile(r"^\s*(?:[-*•‣]|\d{1,2}[.)])\s+\S")
 """A line of a list. Lines that are listed for a soul are wishes."""
 _CLAUSES = re.compile(r"[,;:，；、،]")
 CLAUSE_WORDS = 3
 """A part between commas with so many words counts as a request of its own."""
 LEAST_BIDDEN = 4
-"""So many clauses that open with no function word of their language are orders: who tells a story opens with one."""
+"""So many clauses that open with no function word of their language are orders, if one of them has more words than
+that: who tells a story opens with one, and a diary is terse."""
 
 
 class Lexicon(Struct, frozen=True, kw_only=True):
@@ -329,16 +332,11 @@ def scope(text: str, attachments: int = 0) -> int:
 
 def _requests(text: str) -> Iterator[tuple[str, int]]:
     """Yield each sentence that asks for something, and how many things it wants done; 0 = it is a question."""
-    said = dict.fromkeys(map(str.strip, sentences(_CODE.sub("", text))))  # what is said twice is asked once
+    said = dict.fromkeys(map(str.strip, sentences(_SHOWN.sub("", text))))  # what is said twice is asked once
     bidden = _bidden(said, tongue(text))
     for sentence in said:
         parts = _CLAUSES.split(sentence)
-        if (
-            _LISTED.match(sentence)
-            or _REQUEST.search(sentence)
-            or bidden & set(parts)
-            or any(map(_REQUEST.match, parts))
-        ):
+        if _LISTED.match(sentence) or bidden & set(parts) or any(map(_REQUEST.search, (sentence, *parts))):
             yield sentence, max(1, sum([len(_WORD.findall(part)) >= CLAUSE_WORDS for part in parts]))
         elif questions(sentence[-2:]):
             yield sentence, 0
@@ -352,7 +350,8 @@ def _bidden(said: Iterable[str], language: str) -> set[str]:
         if rest and len(first) > 1 and first.isalpha() and first not in common:
             found.add(part)
     is_known = language == "english" or language in FUNCTION_WORDS_OF
-    return found if is_known and len(found) >= LEAST_BIDDEN else set()
+    longest = max([len(_WORD.findall(part)) for part in found], default=0)
+    return found if is_known and len(found) >= LEAST_BIDDEN < longest else set()
 
 
 def sentences(text: str) -> Iterator[str]:
