@@ -134,7 +134,6 @@ def test_a_mistyped_command_is_no_talk(text: str, kind: Kind, place: str) -> Non
         ("!mute @ben for 2h", Kind.COMMAND),
         ("!unmute @ben", Kind.COMMAND),
         ("!mute the tv", Kind.MESSAGE),
-        ("!halp", Kind.MESSAGE),
     ],
 )
 def test_a_silence_for_a_name_that_is_no_mention_is_told_so_in_a_channel(text: str, kind: Kind) -> None:

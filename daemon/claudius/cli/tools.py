@@ -184,11 +184,11 @@ def _asked(tools: Sequence[Definition]) -> dict[str, ToolClass]:
     click.echo(
         "look asks nobody; read once a talk, and after results that are not --mine; write, send each time; no: off"
     )
-    found = {}
+    found, classes = {}, click.Choice([*map(str, ToolClass), "no"])
     for one in tools:
         arguments = ", ".join(closed(one.schema)["properties"])
         click.echo(safe(f"\n{one.name}({arguments}): {one.description.strip()}"))
-        word = click.prompt("What may it do?", type=click.Choice([*map(str, ToolClass), "no"]), default=one.proposed.value)
+        word = click.prompt("What may it do?", type=classes, default=one.proposed.value)
         if word != "no":
             found[one.name] = ToolClass(word)
     return found
