@@ -30,6 +30,7 @@ from stream_rows import ROWS, Right
 
 MODEL = "qwen2.5:7b"
 THOUGHT, SPEECH, CHECK = "internal_monologue", "external_dialogue", "user_model_check"
+SONG = "Long. Sand on, sand on, all. Late. Sand on, sand on, all. Home. Sand on, sand on, all. "
 WORDS = "Plane it, then sand it."
 JUDGE = "Nobody hears this."
 WHO_CHARS = 300
@@ -244,11 +245,12 @@ async def test_plain_3_a_large_model_that_echoes_three_times_is_spoken_to_plainl
     assert known_limits(load(home, env), home, "llama3.1:70b")[0].profile == "full"
 
 
-@pytest.mark.parametrize("written", [f"Claudius: {WORDS}", WORDS + " You are right." * 40])
+@pytest.mark.parametrize("written", [f"Claudius: {WORDS}", WORDS + " You are right." * 40, SONG + WORDS])
 async def test_plain_3_its_own_name_is_taken_off_and_it_does_not_go_round(home: Home, written: str) -> None:
     """Every turn of the prompt begins with a name, so a model writes its own; and a small one says a thing for ever."""
     async with at_home(home, Family("other"), default=written) as talk:
-        assert (await talk.hear("How do I smooth a board?")).removesuffix(" You are right." * 3) == WORDS
+        said = await talk.hear("How do I smooth a board?")
+        assert said.removesuffix(" You are right." * 3).removeprefix(SONG) == WORDS
 
 
 # -- L4: an enforced form --------------------------------------------------------------------------------------------

@@ -64,8 +64,9 @@ class Alone:
         return replace(reply, dialogues=(Dialogue(text=words, state="complete"),), flags=(), truncated=False)
 
     def goes_round(self, written: str) -> bool:
-        """Return whether a reply says a sentence for the third time: a small model goes on so until it is stopped."""
-        return any(written.count(one) > 2 for one in _SENTENCE.findall(written)[-1:])
+        """Return whether a reply says a sentence for the third time, and the same between; a refrain ends nothing."""
+        parts = [written.rsplit(one, 3) for one in _SENTENCE.findall(written[-400:])[-1:]]
+        return any(len(one) > 3 and _letters(one[1]) == _letters(one[2]) for one in parts)
 
     def anew(self) -> Alone:
         """Return one that has read nothing."""
