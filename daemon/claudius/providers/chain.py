@@ -212,7 +212,7 @@ class Chain:
     async def _persist(self, provider: Provider, request: Request) -> AsyncGenerator[Event, None]:
         """Ask one provider, with retries. Raises: _Down if the next one is to be asked."""
         for attempt in range(self._settings.retries + 1):
-            spoke, thoughts = False, ThoughtFilter()  # what the model thinks aloud is a sign of life, and is dropped
+            spoke, thoughts = False, ThoughtFilter(request.tail)  # a thought aloud is a sign of life, and is dropped
             try:
                 async with aclosing(self._timed(provider, request)) as events:
                     async for told in events:

@@ -9,7 +9,7 @@ other brackets, nested escapes, or the tokens it was trained with. They fail clo
 own, such as `<think>…</think>`. A closing mark without an opening one says that all before it was a thought, and a
 `Reset` makes void what was yielded of it. A thought that is never closed lasts to the end of the reply. A mark in
 backticks is what the reply is about, and stays. In whatever language a model names its thought, it opens the reply: an
-element of no known name there is held back, is a thought if it is closed and words follow, and else is given back.
+unknown element there, unasked, is held, is a thought if it is closed and a new sentence follows, else is given back.
 
 Source: the pipeline design, section 5; the chat templates of models that think (DeepSeek, Qwen, MiniMax, Seed, Kimi,
 Magistral, Command A, MedGemma); the harmony format, cookbook.openai.com/articles/openai-harmony.
@@ -237,11 +237,9 @@ def _unquoted(text: str) -> str:
 def find_head(text: str, names: Names = NAMES) -> TagHead | None:
     """Return the first head of one of our tags in a whole text, strict or loose, or None. Pure."""
     text = _unquoted(text)
-    found = LT.search(text)
-    while found:
+    for found in LT.finditer(text):
         if head := read_head(text, found, names):
             return head
-        found = LT.search(text, found.end())
     return None
 
 
@@ -260,7 +258,6 @@ def escape_heads(text: str, *, limit: int | None = None) -> str:
 
 
 def _escaped(text: str) -> str:
-
     def defused(lt: re.Match[str]) -> str:
         found = _NAME.match(text, lt.end())
         known = found is not None and (canonical(found[2]) in NAMES.tags or read_head(text, lt) is not None)
@@ -357,6 +354,7 @@ _MARKUP = frozenset(
     track tt u ul var video wbr xmp""".split()  # noqa: SIM905 - a line each would be longer
 )
 """The elements of HTML that speech may hold, its obsolete ones included."""
+_GOES_ON = re.compile(r"[^\S\n]*[a-zà-öø-ÿ,.;:!?)]")  # a sentence, behind a word
 _ALONE = re.compile(r"\s*<([\w\-]{3,40})>[^<]*</\1>\s*", re.IGNORECASE)
 """A reply that is one element."""
 
@@ -368,9 +366,10 @@ def is_taken(name: str) -> bool:
 
 
 class ThoughtFilter:
-    """The events of one reply without what its model thought aloud."""
+    """The events of one reply without what its model thought aloud; what is `asked` for by name is no thought."""
 
-    def __init__(self) -> None:
+    def __init__(self, asked: str = "") -> None:
+        self._known = _MARKUP.union(re.findall(r"\w+", asked.casefold()))
         self._begin()
 
     def _begin(self) -> None:
@@ -446,7 +445,8 @@ class ThoughtFilter:
         elif self._opened or (self._held and not text.strip()):
             self._held += text if self._state == "words" else ""
         elif self._state == "words" and text:
-            self._kept.append(text.lstrip() if self._held else text)
+            is_one = not self._held or _GOES_ON.match(self._held + text, len(self._held.rstrip()))
+            self._kept.append(self._held + text if is_one else text.lstrip())
             self._held = ""
 
     def _after(self, mark: re.Match[str]) -> State | Literal["void"] | None:
@@ -456,6 +456,7 @@ class ThoughtFilter:
         written = mark["tag"] or mark["word"]
         name = canonical(written.rpartition(":")[2])
         if name in _SHELLS and self._has_thought:
+            self._held = self._held if self._opened else ""
             return self._state
         is_thought = name in _THOUGHTS or (mark["tag"] and _PARTS.split(written.lower())[-1] in _THOUGHTS)
         if not is_thought:
@@ -470,10 +471,10 @@ class ThoughtFilter:
 
     def _is_held(self, mark: re.Match[str], name: str) -> bool:
         """Hold an element of no known name that opens the reply: a thought, if it is closed and words follow it."""
-        if name in _MARKUP or self._state != "words":
+        if name in self._known or self._state != "words":
             return False
-        is_new = not (is_taken(name) or self._has_words or mark["self"])
-        if is_new and self._opened == (name if mark["slash"] else ""):
+        is_new = self._opened == (name if mark["slash"] else "") and not (self._has_words or mark["self"])
+        if is_new and not is_taken(name):
             self._held += mark[0]
             self._opened, self._has_thought = ("", True) if mark["slash"] else (name, False)
             return True
@@ -495,6 +496,5 @@ class ThoughtFilter:
         return self._state if _AROUND.match(name) else None
 
     def _marked(self, *, is_closing: bool) -> State | Literal["void"]:
-        is_stray = is_closing and self._state != "thought"
         self._has_thought = True
-        return "void" if is_stray else "words" if is_closing else "thought"
+        return "thought" if not is_closing else "words" if self._state == "thought" else "void"
