@@ -130,7 +130,7 @@ class Floor(Struct, frozen=True):
     bears on it; of a statement, two thirds of it for each moment, in both directions. 0 = none."""
     is_question: bool = True
     common: frozenset[str] = _NONE
-    """Stems of the message that carry no memory alone, however rare they are here; see the function `common`."""
+    """Stems of the message that carry no memory alone, but where one moment holds all of a question; see `common`."""
 
     def least(self, asked: Mapping[str, float], weights: Mapping[str, float], total: int) -> float:
         """Return the least weight of what a moment must hold to pass. Pure."""
@@ -168,7 +168,9 @@ def rank(
         named_hits = [telling[key] for key, one in moments.items() if not named or one.name in named]
         if max([sum(map(weights.__getitem__, one)) for one in named_hits]) < floor.share * sum(weights.values()):
             return ()
-    is_small = bool(floor.share) and not named and not found.nearest and weights.keys() <= floor.common
+    own = {one for one, weight in asked.items() if weight == 1.0}
+    is_held = floor.is_question and len(own) > 1 and any(map(own.issubset, hits.values()))
+    is_small = bool(floor.share) and not (named or found.nearest or is_held) and weights.keys() <= floor.common
     is_whole = floor.is_question or not floor.share
     bears = set(moments) if is_whole else _bearing(asked, weights, found, telling, STATED * floor.share)
     if not bears or is_small:
@@ -290,8 +292,7 @@ def _neighbours(found: Found) -> dict[int, tuple[int, ...]]:
 
 def _before(found: Found, near: Mapping[int, Sequence[int]], key: int) -> Moment | None:
     one = found.moments[key]
-    earlier = [found.moments[other] for other in near.get(key, ()) if other < key]
-    same = [other for other in earlier if _is_one_sitting(one, other)]
+    same = [found.moments[n] for n in near.get(key, ()) if n < key and _is_one_sitting(one, found.moments[n])]
     return same[-1] if same else None
 
 
@@ -415,8 +416,7 @@ def common(text: str) -> frozenset[str]:
     _, stems, words, said = _read(text.strip())
     told = {*words, *said}
     held = [language & told for language in _common_words()]
-    most = max(map(len, held))
-    found = set[str]().union(*[one for one in held if len(one) == most])
+    found = set[str]().union(*[one for one in held if len(one) == max(map(len, held))])
     return frozenset([one for one, word in zip(stems, words, strict=True) if word in found])
 
 
