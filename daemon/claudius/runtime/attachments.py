@@ -186,11 +186,11 @@ def decoded(content: bytes, kind: str) -> str:
     declared = Message()
     declared["Content-Type"] = kind
     named = declared.get_content_charset("utf-8")
+    named = "utf-8" if "puny" in named or "idna" in named else named  # forms of names: hours for a long text
     mark = next((one for mark, one in MARKS.items() if content.startswith(mark)), "")
     for charset in (mark,) if mark else (named, "utf-8") if content.isascii() else ("utf-8", named):
         with suppress(UnicodeError, LookupError):
-            text = content.decode(charset)
-            if "\0" not in text:
+            if "\0" not in (text := content.decode(charset)):
                 return text
     raise ValueError("no text: it is not UTF-8, and declares no other charset that fits")
 
