@@ -201,10 +201,9 @@ _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]{1,2}|[^\W\u3040-\u30ff\u3400-\
 """A word; of a script that is written without spaces a pair of signs."""
 _SENTENCE = re.compile(r"[^.!?。！？؟\n]+[.!?。！？؟]*")
 _REQUEST = re.compile(
-    r"\b(?:please|bitte|por\s+favor|s['’]il\s+\w+\s+pla[iî]t|per\s+favore|alsjeblieft|alstublieft|proszę|lütfen|tolong)\b"
-    r"|пожалуйста|будь ласка|ください|下さい|お願い|请|請|주세요|부탁|من فضلك|לבקשה|कृपया|παρακαλώ"
-    r"|\b(?:can|could|would|will)\s+(?:you|u|some(?:one|body)|any(?:one|body))\b|\bi'd\s+like\s+you\s+to\b"
-    r"|\bneed\s+you\s+to\b"
+    r"(?P<asked>\b(?:please|bitte|por\s+favor|s['’]il\s+\w+\s+pla[iî]t|per\s+favore|alsjeblieft|alstublieft|proszę"
+    r"|lütfen|tolong)\b|пожалуйста|будь ласка|ください|下さい|お願い|请|請|주세요|부탁|من فضلك|לבקשה|कृपया|παρακαλώ"
+    r"|\b(?:can|could|would|will)\s+(?:you|u|some(?:one|body)|any(?:one|body))\b|\b(?:i'd\s+like|need)\s+you\s+to\b)"
     r"|^\s*(?:(?:hey|hi|hello|and|then)\b,?\s+)?(?:\w+,\s+)?(?:send|show|tell|give|explain|write|make|help|find|check|fix"
     r"|run|look|summari[sz]e|remind|list|add|remove|delete|create|draft|review|translate|compare|describe|read|open|stop"
     r"|plan|pick|name|suggest|recall|collect|export|pull|merge|copy|put|set|sort|mark|search|update)\b",
@@ -275,7 +274,8 @@ def overheard(text: str) -> frozenset[str]:
         return frozenset()
     said = tokens(text)
     heard = {hit.name for hit in lexicon().cues.hits(said) if not is_negated(said, hit.first, hit.last)}
-    return frozenset(heard | {"request"} if any(map(_REQUEST.search, sentences(text))) else heard)
+    asked = [found for one in sentences(text) for found in _REQUEST.finditer(one) if found["asked"]]  # "Open source…"
+    return frozenset(heard | {"request"} if asked else heard)
 
 
 def is_trivial(text: str, soul_name: str) -> bool:
