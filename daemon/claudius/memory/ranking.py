@@ -389,6 +389,14 @@ def language_of(text: str, words: list[str]) -> str:
     return best
 
 
+_SPOKEN = {
+    "german": "du bist seid so nur doch mal ja nein kein keine keinen wieso warum wohin wieviel euch jetzt",
+    "french": "on tu y il n'est pas avez avons ont va fait cet combien comment pourquoi oui non",
+    "spanish": "tú eres es somos fue cuánto cuanto quién por dónde porque sí nada esto esta este",
+    "italian": "quanto quanti fa fai siamo siete hanno abbiamo perché come questo questa sì niente da",
+    "portuguese": "você vocês tu é és somos quanto quantos porque foi isso isto esse esta este sim nada",
+}
+"""Function words of talk, beside those by which a text is indexed; in the order of the lists of common words."""
 _NOUN = re.compile(r"[a-zäöüß],? [A-ZÄÖÜ][a-zäöüß]{2}")
 """A word with a capital within a sentence."""
 
@@ -397,7 +405,13 @@ def tongue(text: str) -> str:
     """Return the language of a text; "" = none that is known, "english" for a word or less. Pure."""
     (language, found, _, _), words = _read(text.strip()), text.lower()
     language = "spanish" if re.search("[¡¿]", text) else language
-    said = {*re.findall(r"\w+", words)}
+    said = {*re.findall(r"[\w']+", words)}
+    held = {
+        one: len(said & (common | every))
+        for one, common, every in zip(("english", *_SPOKEN), _common_words(), _functions(), strict=False)
+    }
+    if language in held and (best := max(held, key=held.__getitem__)) != language and held[best] > held[language]:
+        language = best
     if language == "french" and _NOUN.search(text) and said & FUNCTION_WORDS_OF[language] <= {"du", "es"}:
         language = "german"  # which has these words, too, and writes its nouns so
     if language != "english" or not re.search(r"[^\W\d_a-z]", words) or not FUNCTION_WORDS.isdisjoint(words.split()):
@@ -418,6 +432,11 @@ def common(text: str) -> frozenset[str]:
     held = [language & told for language in _common_words()]
     found = set[str]().union(*[one for one in held if len(one) == max(map(len, held))])
     return frozenset([one for one, word in zip(stems, words, strict=True) if word in found])
+
+
+@cache
+def _functions() -> tuple[frozenset[str], ...]:
+    return (FUNCTION_WORDS, *[FUNCTION_WORDS_OF[one] | {*more.split()} for one, more in _SPOKEN.items()])
 
 
 @cache

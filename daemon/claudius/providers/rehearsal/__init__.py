@@ -117,9 +117,10 @@ def _occasions(seen: reads.ReadRequest, lines: Lines, deeds: reads.Deeds, wish: 
         name = name if used else "due" if seen.due else "elsewhere"
         shown = reads.quoted(reads.text_of(seen.used).replace(MARK, " "), 600)
         return [name if name in lines.sections else "told by a tool"], shown
-    first = ["unattached"] if seen.is_first else []
     asks = (is_asked := lines.patterns["asks first"].match(seen.message)) or reads.is_question(seen.message)
     name, cue = lines.answering(seen.message)
+    language = name.partition(", in ")[2] or tongue(seen.heard).title()
+    first = [f"unattached, in {language}"] if seen.is_first else []
     is_felt = name.partition(",")[0] in lines.words.feelings
     if name.startswith("plea") or (is_felt and not is_asked and deeds.sections in ((), ("no longer",))):
         return [name], ""
@@ -136,10 +137,10 @@ def _occasions(seen: reads.ReadRequest, lines: Lines, deeds: reads.Deeds, wish: 
         name = section if section and (recalled or not name or lines.patterns["about"].search(seen.message)) else name
     if warning and not recalled and name in ("", "not remembered"):
         name, recalled = "beware", warning
-    if name in ("", "not remembered") and (language := tongue(seen.heard)) != "english":
-        name = f"a tongue that is not mine, in {language.title()}"
+    if name in ("", "not remembered") and language != "English":
+        name = f"a tongue that is not mine, in {language}"
     otherwise = "silence" if not re.search(r"\w", seen.message) else "question" if asks else "statement"
-    return [name or otherwise, *[one + "".join(name.partition(", in ")[1:]) for one in first]], recalled
+    return [name or otherwise, *first], recalled
 
 
 def _values(seen: reads.ReadRequest, lines: Lines, deeds: reads.Deeds) -> dict[str, str]:
