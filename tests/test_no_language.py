@@ -22,7 +22,6 @@ MAY = {
     "daemon/claudius/psyche/context.py": "the gate: whether somebody is addressed",
     "daemon/claudius/psyche/words.py": "the gate: a cue that is negated is none",
     "daemon/claudius/psyche/scrubber.py": "guards: no number of a feeling is said",
-    "daemon/claudius/memory/ranking.py": "search: stop words and languages",
     "daemon/claudius/cognition/output/rules.py": "guards: a model that thinks aloud has not spoken",
     "daemon/claudius/cognition/steps/user_model.py": "guards: no instruction stands in a portrait",
     "daemon/claudius/prompt.py": "writes a date",

@@ -350,6 +350,7 @@ DONE: dict[str, list[dict[str, Any]]] = {
     "Could you please remind me to call mum at 6pm?": [{"do": "remind", "at": "2026-03-25T18:00+01:00", "text": "call mum"}],
     "Set a timer for 1 minute.": [{"do": "remind", "at": "2026-03-25T10:01+01:00", "text": "timer"}],
     "Every day at 7:15, nudge me to feed the cat.": [{"do": "remind", "at": "2026-03-26T07:15+01:00", "text": "feed the cat", "repeat": "daily"}],
+    "Remind me every Friday at 18:00 to water the ferns.": [{"do": "remind", "text": "water the ferns", "at": "2026-03-27T18:00+01:00", "repeat": "fri"}],
     "Remind me every Monday and Thursday at 9 to water the ferns.": [{"do": "remind", "text": "water the ferns", "at": "2026-03-26T09:00+01:00", "repeat": "mon,thu"}],
     "cancel p1": [{"do": "cancel", "plan": "p1"}],
     "Cancel the reminder about the ferns, please.": [{"do": "cancel", "plan": "p4"}],

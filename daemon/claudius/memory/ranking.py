@@ -308,48 +308,10 @@ def _bm25(weights: Mapping[str, float], counts: Mapping[str, int], size: float) 
 
 TEXT_CHARS = 2000
 """How much of a text is kept and searched."""
-FUNCTION_WORDS = frozenset(
-    """a about above after again against all also am an and any anyone anything are aren't as at be because been before
-    being below between both but by can can't cannot could couldn't did didn't do does doesn't doing don't down during
-    each either else ever every everyone everything few for from further get gets getting give go goes going gonna got
-    had hadn't has hasn't have haven't having he he's her here here's hers herself hey hi him himself his how how's i
-    i'd i'll i'm i've if in into is isn't it it's its itself just know let let's like me might more most much must my
-    myself need never no nobody none nor not nothing now of off oh ok okay on once one only or other our ours
-    ourselves out over own per please quite rather really said same say says see she she's should shouldn't since so
-    some someone something still such sure than thank thanks that that's the their theirs them themselves then there
-    there's these they they'd they'll they're they've thing things this those though through to too under until up us
-    very want wants was wasn't we we'd we'll we're we've well were weren't what what's when where where's which while
-    who who's whom why will with without won't would wouldn't yes yet you you'd you'll you're you've your yours
-    yourself yourselves""".split()  # noqa: SIM905 - a list of words reads best as words
-)
-FUNCTION_WORDS_OF: Mapping[str, frozenset[str]] = {
-    language: frozenset(words.split())
-    for language, words in {
-        "german": """ich und der die das nicht ist ein eine einen einem ist sind war bin mit auf für von zu zum zur den
-            dem des es er sie wir ihr mein meine dein deine auch aber wie was wann wo wer hast habe hat haben kann wird
-            bei nach noch schon mich mir dich dir uns im am um an als wenn dass oder""",
-        "french": """je et le la les un une des du de est pas ne que qui dans pour sur avec il elle nous vous mon ma mes
-            ton ta tes son sa ses ce cette suis es sont ai as a été au aux où quand quel quelle mais ou donc me te se
-            moi toi en sais sait c'est j'ai qu'est""",
-        "spanish": """yo y el la los las un una unos de del es no que en por para con mi mis tu tus su sus soy eres son
-            está estoy he ha muy pero como cuándo dónde qué cuál quién lo le me te se al o más también hay""",
-        "italian": """io e il lo la i gli le un una di del della è non che in per con mio mia miei tuo tua suo sua sono
-            sei ho hai ha ma come quando dove cosa chi mi ti si al alla o più anche c'è""",
-        "portuguese": """eu e o a os as um uma de do da dos das é não que em no na por para com meu minha teu sua seu
-            sou são está estou mas como quando onde quem me te se ao à ou mais também há você""",
-        "dutch": """ik en de het een niet is zijn was ben met op voor van te naar dat die dit wij jij hij mijn jouw ook
-            maar hoe wat wanneer waar wie heb heeft hebben kan wordt bij nog al mij je we om als of""",
-        "swedish": """jag och det den en ett inte är var med på för av till som att han hon vi du min mitt mina din ditt
-            också men hur vad när vem har kan blir hos från mig dig oss om eller""",
-        "danish": """jeg og det den en et ikke er var med på for af til som at han hun vi du min mit mine din dit også
-            men hvordan hvad hvornår hvor hvem har kan bliver hos fra mig dig os om eller""",
-        "finnish": """minä ja on ei se en olen oli onko että mutta kun missä milloin mikä kuka minun sinun myös tai
-            hän""",
-        "turkish": """ben ve bir bu şu da de mi mı ne için ile çok değil var yok benim senin nerede kim ama""",
-        "romanian": """eu și un o de la este nu că în pe cu mea meu ta sunt ai am dar cum când unde cine sau""",
-        "hungarian": """én és a az egy nem van volt hogy is de mikor hol ki mi vagyok vagy nekem""",
-    }.items()
-}
+_LISTS = [line.split() for line in (shipped("memory") / "function_words.txt").read_text("utf-8").splitlines()]
+FUNCTION_WORDS_OF: Mapping[str, frozenset[str]] = {language: frozenset(words) for language, *words in _LISTS[1:]}
+FUNCTION_WORDS = frozenset(_LISTS[0][1:])
+"""Those of English."""
 _SCRIPTS = (
     ("russian", re.compile(r"[\u0400-\u04ff]")),
     ("greek", re.compile(r"[\u0370-\u03ff]")),
@@ -389,30 +351,17 @@ def language_of(text: str, words: list[str]) -> str:
     return best
 
 
-_SPOKEN = {
-    "german": "du bist seid so nur doch mal ja nein kein keine keinen wieso warum wohin wieviel euch jetzt",
-    "french": "on tu y il n'est pas avez avons ont va fait cet combien comment pourquoi oui non",
-    "spanish": "tú eres es somos fue cuánto cuanto quién por dónde porque sí nada esto esta este",
-    "italian": "quanto quanti fa fai siamo siete hanno abbiamo perché come questo questa sì niente da",
-    "portuguese": "você vocês tu é és somos quanto quantos porque foi isso isto esse esta este sim nada",
-}
-"""Function words of talk, beside those by which a text is indexed; in the order of the lists of common words."""
-_NOUN = re.compile(r"[a-zäöüß],? [A-ZÄÖÜ][a-zäöüß]{2}")
-"""A word with a capital within a sentence."""
-
-
 def tongue(text: str) -> str:
     """Return the language of a text; "" = none that is known, "english" for a word or less. Pure."""
     (language, found, _, _), words = _read(text.strip()), text.lower()
     language = "spanish" if re.search("[¡¿]", text) else language
     said = {*re.findall(r"[\w']+", words)}
-    held = {
-        one: len(said & (common | every))
-        for one, common, every in zip(("english", *_SPOKEN), _common_words(), _functions(), strict=False)
-    }
+    known = zip(("english", *FUNCTION_WORDS_OF)[:6], _common_words(), strict=False)
+    held = {one: len(said & (common | FUNCTION_WORDS_OF.get(one, FUNCTION_WORDS))) for one, common in known}
     if language in held and (best := max(held, key=held.__getitem__)) != language and held[best] > held[language]:
         language = best
-    if language == "french" and _NOUN.search(text) and said & FUNCTION_WORDS_OF[language] <= {"du", "es"}:
+    is_noun_inside = re.search("[a-zäöüß],? [A-ZÄÖÜ][a-zäöüß]{2}", text)
+    if language == "french" and is_noun_inside and said & FUNCTION_WORDS_OF[language] <= {"du", "es"}:
         language = "german"  # which has these words, too, and writes its nouns so
     if language != "english" or not re.search(r"[^\W\d_a-z]", words) or not FUNCTION_WORDS.isdisjoint(words.split()):
         return language
@@ -432,11 +381,6 @@ def common(text: str) -> frozenset[str]:
     held = [language & told for language in _common_words()]
     found = set[str]().union(*[one for one in held if len(one) == max(map(len, held))])
     return frozenset([one for one, word in zip(stems, words, strict=True) if word in found])
-
-
-@cache
-def _functions() -> tuple[frozenset[str], ...]:
-    return (FUNCTION_WORDS, *[FUNCTION_WORDS_OF[one] | {*more.split()} for one, more in _SPOKEN.items()])
 
 
 @cache

@@ -26,7 +26,6 @@ from claudius.providers.rehearsal.lines import FactKind, Lines, plain, say
 from claudius.recurrence import DAYS, following
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-
 Act = Mapping[str, Any]
 Told = Mapping[str, str]
 _CURRENT = "## Current Message"
@@ -415,7 +414,8 @@ def _planned(told: Told, now: datetime, lines: Lines) -> Told:
         day = at.date() if is_timed else None
     if is_timed or "count" not in told:
         firsts = [datetime.combine(day or now.date(), hour, zone) for hour in _hours(told, lines)]
-        comes = [following(one, zone, repeat or "daily", now) or one for one in firsts]
+        week = timedelta(7 * (repeat not in ("monthly", "yearly")))  # today is none of the days that are named
+        comes = [following(one - week, zone, repeat or "daily", now) or one for one in firsts]
         at = next((one for one in firsts if one > now), firsts[0]) if day else comes[0] if repeat else min(comes)
     return {"at": at.astimezone(zone).isoformat(timespec="minutes")} | ({"repeat": repeat} if repeat else {})
 
