@@ -229,8 +229,7 @@ async def test_a_moderator_mutes_and_unmutes(network: str, home: Home, *, by_rol
     """Ana, who is named or has the role, silences Ben, whose commands are still answered; Ben may do neither."""
     voice = Scripted(default=echo)
     async with SIDES[network]() as side:
-        ana, ben = people(side)
-        own = side.stage.own_person
+        (ana, ben), own = people(side), side.stage.own_person
         if by_role:
             assert isinstance(side.stage, DiscordStage)
             role = await side.stage.world.add_role(discord.GUILD, "crew", users=(discord.ANA,))
@@ -240,8 +239,7 @@ async def test_a_moderator_mutes_and_unmutes(network: str, home: Home, *, by_rol
             refused = await said(side, soul, BEN, f"!mute {ana}")
             unlinked = await said(side, soul, ANA, "!mute @ben for 2h")
             muted = await said(side, soul, ANA, f"!mute {ben} for 2h")
-            nothing = await said(side, soul, BEN, "are you there?")
-            whoami = await said(side, soul, BEN, "!whoami")
+            nothing, whoami = await said(side, soul, BEN, "are you there?"), await said(side, soul, BEN, "!whoami")
             own_silence = await said(side, soul, BEN, f"!unmute {ben}")
             spent, unmuted = len(voice.requests), await said(side, soul, ANA, f"!unmute {ben}")
             answered = await said(side, soul, BEN, "and now?")
@@ -250,10 +248,9 @@ async def test_a_moderator_mutes_and_unmutes(network: str, home: Home, *, by_rol
     assert "Only an owner or a moderator" in refused[0]
     assert "the name that is offered after the @" in unlinked[0]
     assert muted[0].startswith("I answer nothing of theirs until ")
-    assert (nothing, spent) == ([], 0)
+    assert (nothing, spent, unmuted) == ([], 0, ["I answer them again."])
     assert "You are " in whoami[0]
     assert "Only an owner or a moderator" in own_silence[0]
-    assert unmuted == ["I answer them again."]
     assert answered[-1] == "re and now?"
     assert found == [("mute", side.stage.own_person), ("unmute", side.stage.own_person)]
 
