@@ -226,26 +226,24 @@ def test_s15_a_fact_told_in_private_leaves_what_was_told_in_the_open() -> None:
     assert re.search(r'"kind": "known", "text": ".*Lisbon', own)
 
 
-def test_s15_a_judgement_in_private_moves_none_in_the_open() -> None:
-    """However much trust was earned in private, a judgement in a channel is bounded around the channel's last one."""
+@pytest.mark.parametrize(
+    ("text", "times", "in_open", "in_private"),
+    [
+        (PRIVATE[5], (18, 6), "assessed trust +1 on", "assessed trust +1 (before +3, +6, +9) on"),
+        (OPEN[0], (7, 2), "): 1 message since", "): 9 messages since"),
+    ],
+    ids=["judged", "counted"],
+)
+def test_s15_what_is_judged_and_counted_in_private_stands_in_no_other_prompt(
+    text: str, times: tuple[int, int], in_open: str, in_private: str
+) -> None:
+    """A channel is judged by what was judged there, and told the counts made there; the speaker alone is told of all."""
     everyone = {channel: frozenset(PEOPLE) for channel in CHANNELS}
-    direct, there = Said("ana", "", PRIVATE[5]), Said("ana", "ops", OPEN[0])
+    direct, there = Said("ana", "", text), Said("ana", "ops", OPEN[0])
 
-    found = asyncio.run(live([*[direct] * 18, *[there] * 6, direct], everyone, psyche=False))
+    found = asyncio.run(live([*[direct] * times[0], *[there] * times[1], direct], everyone, psyche=False))
 
     (_, in_ops), (_, own) = found[-2:]
-    assert "assessed trust +1 on" in in_ops
-    assert "assessed trust +1 (before +3, +6, +9) on" in own
-
-
-def test_s15_counts_of_private_talk_stand_in_no_other_prompt() -> None:
-    """A channel is told only the counts made there. The speaker alone is told the counts of them everywhere."""
-    everyone = {channel: frozenset(PEOPLE) for channel in CHANNELS}
-    direct, there = Said("ana", "", OPEN[0]), Said("ana", "ops", OPEN[0])
-
-    found = asyncio.run(live([*[direct] * 7, *[there] * 2, direct], everyone, psyche=False))
-
-    (_, in_ops), (_, own) = found[-2:]
-    assert "): 1 message since" in in_ops
-    assert "): 9 messages since" in own
+    assert in_open in in_ops
+    assert in_private in own
     assert "Canary" not in in_ops

@@ -51,7 +51,7 @@ def test_a_question_is_one_in_every_script(text: str) -> None:
         ("you are hardly brilliant", "praise"),
         ("I don't feel happy", "joy"),
         ("Open source is lovely, and so is this team.", "request"),
-    ],  # fmt: skip
+    ],
 )
 def test_m3_a_negated_cue_does_not_count(text: str, absent: str) -> None:
     """M3: a negator within three words before a cue cancels it."""

@@ -74,9 +74,8 @@ async def test_without_a_mind_it_is_silent_where_it_was_only_overhearing(
     """Nobody asked it: no line that was written beforehand answers, however it is said; a cry for help is answered."""
     async with wake(voice=Rehearsal(home), **OWNED) as soul:
         await turned_on(slack)
-        for n, line in enumerate(
-            ("Does anyone know why the tests fail?", "I'm so sad, our cat died", "Who is on call?"), 1
-        ):
+        lines = "Does anyone know why the tests fail?", "I'm so sad, our cat died", "Who is on call?"
+        for n, line in enumerate(lines, 1):
             await heard(slack, soul, line, n)
         before = await said(slack)
         await heard(slack, soul, CRY, 4)
@@ -108,9 +107,8 @@ async def test_brought_back_into_a_channel_it_hears_the_first_open_question_agai
     voice = Scripted(default=f"<external_dialogue>{ANSWER}</external_dialogue>")
     await slack.add_user("U9", "Oz")
     async with wake(voice=voice, **OWNED) as soul:
-        for n, (wish, question) in enumerate(
-            (("on", "Does anyone know why the tests fail?"), ("off", ""), ("on", LATER))
-        ):
+        wishes = ("on", "Does anyone know why the tests fail?"), ("off", ""), ("on", LATER)
+        for n, (wish, question) in enumerate(wishes):
             await slack.slash("C1", "U9", "/ensoul", wish)
             await slack.until_called("response_url", n + 1)
             await slack.until_quiet()
