@@ -357,7 +357,7 @@ def tongue(text: str) -> str:
     language = "spanish" if re.search("[¡¿]", text) else language
     said = {*re.findall(r"[\w']+", words)}
     known = zip(("english", *FUNCTION_WORDS_OF)[:6], _common_words(), strict=False)
-    held = {one: len(said & (common | FUNCTION_WORDS_OF.get(one, FUNCTION_WORDS))) for one, common in known}
+    held = {one: len(said & common | said & FUNCTION_WORDS_OF.get(one, FUNCTION_WORDS)) for one, common in known}
     if language in held and (best := max(held, key=held.__getitem__)) != language and held[best] > held[language]:
         language = best
     is_noun_inside = re.search("[a-zäöüß],? [A-ZÄÖÜ][a-zäöüß]{2}", text)
@@ -379,7 +379,8 @@ def common(text: str) -> frozenset[str]:
     _, stems, words, said = _read(text.strip())
     told = {*words, *said}
     held = [language & told for language in _common_words()]
-    found = set[str]().union(*[one for one in held if len(one) == max(map(len, held))])
+    most = max(map(len, held))
+    found = set[str]().union(*[one for one in held if len(one) == most])
     return frozenset([one for one, word in zip(stems, words, strict=True) if word in found])
 
 

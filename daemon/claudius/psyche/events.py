@@ -333,7 +333,7 @@ def scope(text: str, attachments: int = 0) -> int:
 def _requests(text: str) -> Iterator[tuple[str, int]]:
     """Yield each sentence that asks for something, and how many things it wants done; 0 = it is a question."""
     said = dict.fromkeys(map(str.strip, sentences(_SHOWN.sub("", text))))  # what is said twice is asked once
-    bidden = _bidden(said, tongue(text))
+    bidden = _bidden(said, text)
     for sentence in said:
         parts = _CLAUSES.split(sentence)
         if _LISTED.match(sentence) or bidden & set(parts) or any(map(_REQUEST.search, (sentence, *parts))):
@@ -342,10 +342,12 @@ def _requests(text: str) -> Iterator[tuple[str, int]]:
             yield sentence, 0
 
 
-def _bidden(said: Iterable[str], language: str) -> set[str]:
-    """Return the clauses of a row of orders; none in a language whose function words are not known."""
+def _bidden(said: Iterable[str], text: str) -> set[str]:
+    """Return the clauses of a text that are a row of orders; none where the function words are not known."""
+    parts = [part for sentence in said if not questions(sentence[-2:]) for part in _CLAUSES.split(sentence)]
+    language = tongue(text) if len(parts) >= LEAST_BIDDEN else ""
     common, found = FUNCTION_WORDS | FUNCTION_WORDS_OF.get(language, frozenset()), set[str]()
-    for part in [part for sentence in said if not questions(sentence[-2:]) for part in _CLAUSES.split(sentence)]:
+    for part in parts if language else ():
         first, *rest = _WORD.findall(part.lower()) or ("",)
         if rest and len(first) > 1 and first.isalpha() and first not in common:
             found.add(part)
