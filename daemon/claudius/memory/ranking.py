@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from math import exp2, log
 from unicodedata import category, normalize
 
@@ -308,10 +308,18 @@ def _bm25(weights: Mapping[str, float], counts: Mapping[str, int], size: float) 
 
 TEXT_CHARS = 2000
 """How much of a text is kept and searched."""
-_LISTS = [line.split() for line in (shipped("memory") / "function_words.txt").read_text("utf-8").splitlines()]
-FUNCTION_WORDS_OF: Mapping[str, frozenset[str]] = {language: frozenset(words) for language, *words in _LISTS[1:]}
-FUNCTION_WORDS = frozenset(_LISTS[0][1:])
-"""Those of English."""
+
+
+def _by_language(name: str) -> dict[str, frozenset[str]]:
+    """Read a list of words: of each language a line, its name first."""
+    lines = (shipped("memory") / name).read_text("utf-8").splitlines()
+    return {language: frozenset(words) for language, *words in map(str.split, lines)}
+
+
+FUNCTION_WORDS_OF: Mapping[str, frozenset[str]] = _by_language("function_words.txt")
+FUNCTION_WORDS = FUNCTION_WORDS_OF["english"]
+COMMON_WORDS_OF: Mapping[str, frozenset[str]] = _by_language("common_words.txt")
+"""What every talk is made of, and what tells nothing of what it is about."""
 _SCRIPTS = (
     ("russian", re.compile(r"[\u0400-\u04ff]")),
     ("greek", re.compile(r"[\u0370-\u03ff]")),
@@ -356,8 +364,7 @@ def tongue(text: str) -> str:
     (language, found, _, _), words = _read(text.strip()), text.lower()
     language = "spanish" if re.search("[¡¿]", text) else language
     said = {*re.findall(r"[\w']+", words)}
-    known = zip(("english", *FUNCTION_WORDS_OF)[:6], _common_words(), strict=False)
-    held = {one: len(said & common | said & FUNCTION_WORDS_OF.get(one, FUNCTION_WORDS)) for one, common in known}
+    held = {one: len(said & own | said & COMMON_WORDS_OF.get(one, _NONE)) for one, own in FUNCTION_WORDS_OF.items()}
     if language in held and (best := max(held, key=held.__getitem__)) != language and held[best] > held[language]:
         language = best
     is_noun_inside = re.search("[a-zäöüß],? [A-ZÄÖÜ][a-zäöüß]{2}", text)
@@ -378,17 +385,10 @@ def common(text: str) -> frozenset[str]:
     """Return the stems of those words of a text that are common in the language that has the most of them. Pure."""
     _, stems, words, said = _read(text.strip())
     told = {*words, *said}
-    held = [language & told for language in _common_words()]
+    held = [language & told for language in COMMON_WORDS_OF.values()]
     most = max(map(len, held))
     found = set[str]().union(*[one for one in held if len(one) == most])
     return frozenset([one for one, word in zip(stems, words, strict=True) if word in found])
-
-
-@cache
-def _common_words() -> tuple[frozenset[str], ...]:
-    """Return by language the words that every talk is made of, and that tell nothing of what it is about."""
-    text = (shipped("memory") / "common_words.txt").read_text("utf-8")
-    return tuple([frozenset(line.split()) for line in text.splitlines()])
 
 
 def marks(text: str) -> set[str]:

@@ -351,9 +351,8 @@ def _bidden(said: Iterable[str], text: str) -> set[str]:
         first, *rest = _WORD.findall(part.lower()) or ("",)
         if rest and len(first) > 1 and first.isalpha() and first not in common:
             found.add(part)
-    is_known = language == "english" or language in FUNCTION_WORDS_OF
     longest = max([len(_WORD.findall(part)) for part in found], default=0)
-    return found if is_known and len(found) >= LEAST_BIDDEN < longest else set()
+    return found if language in FUNCTION_WORDS_OF and len(found) >= LEAST_BIDDEN < longest else set()
 
 
 def sentences(text: str) -> Iterator[str]:
