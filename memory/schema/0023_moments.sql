@@ -9,7 +9,7 @@ CREATE TABLE moment (                    -- one row a message of a person, or a 
     name        TEXT NOT NULL,           -- the display name then; empty for the soul's own words
     conversation TEXT NOT NULL,          -- the place
     audience    TEXT NOT NULL,           -- who could see it
-    text        TEXT NOT NULL,           -- what was said, its first 2,000 characters; empty for the soul's own words: they stand in the outbox
+    text        TEXT NOT NULL,           -- what was said, its first 2,000 characters; empty for what the soul posted: that stands in the outbox
     pictures    TEXT NOT NULL,           -- the descriptions of its pictures, which are searched too
     importance  INTEGER NOT NULL,        -- in hundredths; decides what is let go first, never what is kept
     is_own      INTEGER NOT NULL         -- 1 = the soul's own words

@@ -30,21 +30,26 @@ def goes_on(points: tuple[str, ...], cls: str, point: str) -> tuple[str, ...]:
     return points[points.index(point) + (not point.startswith("before_")) :]
 
 
-EACH = [
+ONCE = [
     (flow, cls, point)
     for flow, points in POINTS.items()
     for cls in (("read", "write", "send") if NIGHTLY else ("read", "send"))
     for point in (*points, *(("after_settles",) if flow == "asked" else ()))
     if (cls, point) != ("read", "while_starting")  # nothing waits for it
 ]
-PAIRS = [
-    (flow, cls, first, second)
+TWICE = [
+    (flow, cls, f"{first} {second}")
     for flow, points in POINTS.items()
     for cls in ("read", "send")  # `write` is journalled as `send` is
     for first in points
     for second in goes_on(points, cls, first)
     if "after_effect" not in (first, second)  # both worlds are as at `before_end`
     if cls == "send" or "while_starting" not in (first, second)
+]
+KILLS = [
+    *(("sqlite", *one) for one in (ONCE if NIGHTLY else ONCE[2::4])),
+    *(("postgres", *one) for one in (ONCE if NIGHTLY else ONCE[3::6])),
+    *(pytest.param(store, *one, marks=pytest.mark.nightly) for store in ("sqlite", "postgres") for one in TWICE),
 ]
 
 
@@ -103,42 +108,22 @@ def judge(root: Path, flow: str, cls: str, killed: tuple[bool, ...], url: str) -
     assert len(calls) <= 2 + len(killed)  # one that was under way is asked again, none that was paid
 
 
-@pytest.mark.parametrize(("flow", "cls", "point"), EACH if NIGHTLY else EACH[2::4])
-def test_t13_killed_at_each_state(flow: str, cls: str, point: str, tmp_path: Path, lived: Lived) -> None:
-    """The next process ends what a killed one began, or says that it does not know."""
-    is_open = killed_at(lived, tmp_path, flow, cls, point)
-    assert lived(tmp_path, flow, cls, "none") == 0
-
-    judge(tmp_path, flow, cls, (is_open,), "")
-
-
-@pytest.mark.parametrize(("flow", "cls", "point"), EACH if NIGHTLY else EACH[3::6])
-def test_t13_killed_at_each_state_on_a_server(
-    flow: str, cls: str, point: str, tmp_path: Path, postgres_url: str, lived: Lived
-) -> None:
-    """Likewise where the lane's lease must pass first, and its token moves."""
-    is_open = killed_at(lived, tmp_path, flow, cls, point, postgres_url)
-    assert lived(tmp_path, flow, cls, "none", postgres_url) == 0
-
-    judge(tmp_path, flow, cls, (is_open,), postgres_url)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("store", ["sqlite", "postgres"])
-@pytest.mark.parametrize(("flow", "cls", "first", "second"), PAIRS)
-def test_t13_killed_twice(
+@pytest.mark.parametrize(("store", "flow", "cls", "points"), KILLS)
+def test_t13_killed_at_each_state(
+    store: str,
     flow: str,
     cls: str,
-    first: str,
-    second: str,
-    store: str,
+    points: str,
     tmp_path: Path,
     request: pytest.FixtureRequest,
     lived: Lived,
 ) -> None:
-    """All pairs of states that one process after the other comes to."""
+    """The next process ends what a killed one began, or says that it does not know; by night, of all pairs of states.
+
+    On a server the lane's lease must pass first, and its token moves.
+    """
     url = request.getfixturevalue("postgres_url") if store == "postgres" else ""
-    killed = tuple([killed_at(lived, tmp_path, flow, cls, point, url) for point in (first, second)])
+    killed = tuple([killed_at(lived, tmp_path, flow, cls, point, url) for point in points.split()])
     assert lived(tmp_path, flow, cls, "none", url) == 0
 
     judge(tmp_path, flow, cls, killed, url)

@@ -2,7 +2,8 @@
 
 import json
 import sqlite3
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,12 +20,25 @@ from contracts.store.ground import ANA, BEN, DM, heard
 OLD = "INSERT INTO psyche_episode (turn, at_s, person, name, conversation, text, previous, stems, previous_stems, importance, sources, is_own)"
 
 
-def test_memory_k1_nothing_learned_is_lost_when_episodes_become_moments(tmp_path: Path) -> None:
-    """K1: an episode of an older database is a moment with the same id, found by its words; its fact is in force."""
+@contextmanager
+def older(tmp_path: Path, sign: str) -> Iterator[tuple[sqlite3.Connection, Callable[[], Database]]]:
+    """Yield a database as it was before the migration that has these words, and what brings it up to date."""
     migrations = load_migrations(shipped("memory") / "schema")
-    before = next(n for n, sql in migrations.items() if "CREATE TABLE moment " in sql) - 1
+    before = next(n for n, sql in migrations.items() if sign in sql) - 1
     with closing(sqlite3.connect(tmp_path / "old.db", isolation_level=None)) as connection:
         _migrate(connection, {n: sql for n, sql in migrations.items() if n <= before}, 0)
+
+        def upgraded() -> Database:
+            _migrate(connection, migrations, before)
+            connection.row_factory = sqlite3.Row
+            return Database(connection, load_queries(shipped("memory") / "queries"))
+
+        yield connection, upgraded
+
+
+def test_memory_k1_nothing_learned_is_lost_when_episodes_become_moments(tmp_path: Path) -> None:
+    """K1: an episode of an older database is a moment with the same id, found by its words; its fact is in force."""
+    with older(tmp_path, "CREATE TABLE moment ") as (connection, upgraded):
         sources = f'["{private(ANA)}"]'
         connection.execute(
             f"{OLD} VALUES ('t1', 5.5, ?, 'Ana', 'slack:T1:D1:', 'I bake walnut cakes', '', 'bak', '', 0.42, ?, 0)",
@@ -44,9 +58,7 @@ def test_memory_k1_nothing_learned_is_lost_when_episodes_become_moments(tmp_path
                 " VALUES (?, ?, ?, ?, 't1', ?, 1, ?)",
                 (ANA, key, value, sources, at_s, newest),
             )
-        _migrate(connection, migrations, before)
-        connection.row_factory = sqlite3.Row
-        db = Database(connection, load_queries(shipped("memory") / "queries"))
+        db = upgraded()
 
         found = find_moments(db, asked_for("who is baking walnuts?"), heard(n=1))
         facts = sorted(db.all("facts_of", persons=f'["{ANA}"]'), key=lambda one: int(one["id"]))
@@ -79,16 +91,7 @@ def test_memory_k5_the_stems_of_a_text_do_not_change_without_a_migration(text: s
 
 
 ROWS = (
-    (
-        1,
-        "2026-03-02",
-        f"reminder:{1}",
-        {"what": "oil the chain"},
-        'They said: "oil the chain" Say it.',
-        ANA,
-        None,
-        None,
-    ),
+    (1, "2026-03-02", "reminder:1", {"what": "oil the chain"}, 'They said: "oil the chain" Say it.', ANA, None, None),
     (2, "2026-03-01", "promise:2", {"what": "send it", "event": "promise_due"}, "Do it now: send it", ANA, None, None),
     (3, "2026-03-03", "own", {"what": "look in"}, "You meant to look in.", "", None, None),
     (4, "2026-01-01", "reminder:4", {"what": "old"}, "They said: old", ANA, "turn4", None),
@@ -98,10 +101,7 @@ ROWS = (
 
 def test_plans_of_an_older_home_wait_on_under_numbers(tmp_path: Path) -> None:
     """Reminders and promises are numbered soonest first, for each person; the soul's own plans stay as they were."""
-    migrations = load_migrations(shipped("memory") / "schema")
-    before = next(n for n, sql in migrations.items() if "CREATE TABLE numbered " in sql) - 1
-    with closing(sqlite3.connect(tmp_path / "old.db", isolation_level=None)) as connection:
-        _migrate(connection, {n: sql for n, sql in migrations.items() if n <= before}, 0)
+    with older(tmp_path, "CREATE TABLE numbered ") as (connection, upgraded):
         for n, at, key, params, text, asked_by, turn, lapsed_at in ROWS:
             connection.execute(
                 "INSERT INTO due (id, kind, scheduled_for, conversation, key, params, text, audience, person, asked_by,"
@@ -121,9 +121,9 @@ def test_plans_of_an_older_home_wait_on_under_numbers(tmp_path: Path) -> None:
                     lapsed_at,
                 ),
             )
-        _migrate(connection, migrations, before)
-        rows = connection.execute("SELECT short, made_as, text, state FROM due ORDER BY id").fetchall()
-        counted = connection.execute("SELECT person, audience, letter, last FROM numbered").fetchall()
+        upgraded()
+        rows = [*map(tuple, connection.execute("SELECT short, made_as, text, state FROM due ORDER BY id"))]
+        counted = [*map(tuple, connection.execute("SELECT person, audience, letter, last FROM numbered"))]
 
     assert rows == [
         (2, "remind", "oil the chain", "waiting"),
@@ -142,10 +142,7 @@ EDGE = f'{{"person":"{ADA}","at_s":7.25,"warmth":0.1234567890123456,"stances":[[
 
 def test_an_older_soul_goes_on_from_where_it_stood(tmp_path: Path) -> None:
     """A15: numbers and relations stay bit for bit, intentions are gone."""
-    migrations = load_migrations(shipped("memory") / "schema")
-    before = next(n for n, sql in migrations.items() if "CREATE TABLE appraisal " in sql) - 1
-    with closing(sqlite3.connect(tmp_path / "old.db", isolation_level=None)) as connection:
-        _migrate(connection, {n: sql for n, sql in migrations.items() if n <= before}, 0)
+    with older(tmp_path, "CREATE TABLE appraisal ") as (connection, upgraded):
         connection.execute("INSERT INTO psyche_state (id, version, numbers, kernel) VALUES (1, 9, ?, 'k')", (NUMBERS,))
         connection.execute("INSERT INTO psyche_edge VALUES (?, ?, '2026-01-01T00:00:00Z')", (ADA, EDGE))
         connection.execute("INSERT INTO psyche_kernel VALUES ('k', '[]', '')")
@@ -154,9 +151,7 @@ def test_an_older_soul_goes_on_from_where_it_stood(tmp_path: Path) -> None:
             " ('t', '2026-01-01T00:00:00Z', ?, 'k', ?, '{}', '[]')",
             (ADA, f'{{"at_s":1.0,"shifts":[["{ADA}","soften",1.0]]}}'),
         )
-        _migrate(connection, migrations, before)
-        connection.row_factory = sqlite3.Row
-        db = Database(connection, load_queries(shipped("memory") / "queries"))
+        db = upgraded()
 
         found = recall_psyche(db, [ADA])
         tables = {row["name"] for row in connection.execute("SELECT name FROM sqlite_master")}
@@ -169,16 +164,35 @@ def test_an_older_soul_goes_on_from_where_it_stood(tmp_path: Path) -> None:
 
 def test_the_index_of_an_older_home_forgets_what_was_blanked(tmp_path: Path) -> None:
     """Words whose text was gone before the index was told of it are no longer in it; what is there is found as before."""
-    migrations = load_migrations(shipped("memory") / "schema")
-    before = next(n for n, sql in migrations.items() if "were blanked before" in sql) - 1
-    with closing(sqlite3.connect(tmp_path / "old.db", isolation_level=None)) as connection:
-        _migrate(connection, {n: sql for n, sql in migrations.items() if n <= before}, 0)
+    with older(tmp_path, "were blanked before") as (connection, upgraded):
         connection.execute(
             "INSERT INTO moment VALUES (1, 't1', '', 5, ?, 'Ana', ?, ?, 'I bake walnut cakes', '', 0, 0)",
             (ANA, DM, private(ANA)),
         )
         connection.execute("INSERT INTO moment_index (rowid, stems) VALUES (7, 'ghost:1')")
-        _migrate(connection, migrations, before)
+        upgraded()
         terms = {term for (term,) in connection.execute("SELECT term FROM moment_stem")}
 
     assert terms == {"ana:1", "bake:1", "cake:1", "walnut:1"}
+
+
+def test_what_an_older_home_answered_in_claude_code_is_found(tmp_path: Path) -> None:
+    """Its answers have no post: each is a moment with its words, under the person who asked."""
+    with older(tmp_path, "session of Claude Code") as (connection, upgraded):
+        for number, metadata in enumerate(('{"elsewhere":true}', None), 1):
+            connection.execute(
+                "INSERT INTO turn VALUES (?, ?, ?, '2026-01-01T00:00:00Z', ?, ?, '', '', '[]', 1, 0)",
+                (DM, number, f"t{number}", private(ANA), ANA),
+            )
+            connection.execute(
+                "INSERT INTO entry (conversation, number, n, entry_type, content, at, metadata, position, audience)"
+                " VALUES (?, ?, 1, 'externalDialog', 'Salt rusts it.', '2026-01-01T00:00:00Z', ?, '', ?)",
+                (DM, number, metadata, private(ANA)),
+            )
+        db = upgraded()
+
+        found = find_moments(db, asked_for("what rusts?"), heard(n=1))
+
+    assert [(one.turn, one.text, one.person, one.is_own) for one in found.moments.values()] == [
+        ("t1", "Salt rusts it.", ANA, True)
+    ]

@@ -56,11 +56,12 @@ def kept(intent: Intent, recollection: Recollection, soul_name: str) -> Intent:
     is_rehearsed = REHEARSAL in [call.provider for call in intent.calls]
     for entry in intent.entries:
         is_own = entry.entry_type is EntryType.EXTERNAL_DIALOG
-        if (is_own and (is_rehearsed or not intent.utterances)) or not _is_kept(entry, soul_name):
+        is_posted = is_own and not entry.metadata.get("elsewhere")
+        if (is_posted and (is_rehearsed or not intent.utterances)) or not _is_kept(entry, soul_name):
             continue
         person = intent.person if is_own else entry.person or ""
         name = "" if is_own else entry.name or ""
-        text = entry.content[:TEXT_CHARS]
+        text = "" if is_posted else entry.content[:TEXT_CHARS]
         moment = Moment(
             turn=intent.turn,
             at_s=int(entry.at.timestamp()),

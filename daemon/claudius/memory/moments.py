@@ -287,10 +287,7 @@ def _misspelt(
 def keep_moments(db: Database, intent: Intent, most: int) -> None:
     """Keep the moments of a turn; beyond `most` of an audience the least important are deleted."""
     before = (db.value("moments_of_audience", audience=intent.audience) or 0) if intent.moments else 0
-    rows = [
-        asdict(one) | {"name": valid(one.name), "text": "" if one.is_own else valid(one.text[:TEXT_CHARS])}
-        for one in intent.moments
-    ]
+    rows = [asdict(one) | {"name": valid(one.name), "text": valid(one.text)} for one in intent.moments]
     db.each("moment_keep", rows)
     if (before + len(intent.moments)) % LET_GO_AT_ONCE < len(intent.moments):
         let_go(db, intent.audience, int(intent.at.timestamp()), most)
