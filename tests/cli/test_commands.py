@@ -123,20 +123,14 @@ def test_users_list_show_and_log(talked: Talked) -> None:
     assert len(log[1]["commit"]) == 40
 
 
-def test_users_blame_names_the_turn_of_each_line(talked: Talked) -> None:
-    """Each line of a model is traced to the version, turn and note that added it."""
+def test_users_diff_and_blame(talked: Talked) -> None:
+    """A diff shows what one version changed; each line is traced to the version, turn and note that added it."""
     machine, turns = talked
 
     blame = {row["line"]: row for row in machine.ok("users", "log", ADA, "--blame", "--json").json}
 
     assert blame["- Builds bridges."]["turn"] == turns[0]["turn"]
     assert blame["- Builds boats."]["note"] == "Boats too."
-
-
-def test_users_diff(talked: Talked) -> None:
-    """The diff shows what one version changed."""
-    machine, _ = talked
-
     assert "+- Builds boats." in machine.ok("users", "log", ADA, "1", "2", "--diff").stdout.splitlines()
 
 
@@ -213,14 +207,16 @@ def test_usage_counts_turns_and_tokens(talked: Talked) -> None:
 
 
 def test_status_of_a_sleeping_home(talked: Talked) -> None:
-    """Without a process the counts are still shown, and the exit code reports that nothing runs."""
+    """Without a process the counts are still shown, and that it is paused; the exit code reports that nothing runs."""
     machine, _ = talked
 
     ran = machine.run("status", "--json")
+    paused = machine.run("status", env={"CLAUDIUS_RUNTIME_PAUSED": "true"})
 
     assert ran.code == 1
     assert (ran.json["running"], ran.json["pid"]) == (False, None)
-    assert ran.json["turns"]["total"] == 3
+    assert (ran.json["turns"]["total"], ran.json["paused"]) == (3, False)
+    assert "paused: nobody but the terminal" in paused.stdout
     assert set(ran.json) >= {"version", "home", "uptime_s", "provider", "adapters", "inbox", "outbox"}
 
 

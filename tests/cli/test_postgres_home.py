@@ -67,7 +67,7 @@ def test_scale_the_owner_pauses_every_process_from_the_command_line(machine: Mac
     resumed, audit = machine.run("status", "--json").json, machine.ok("audit", "--json").json
 
     assert "for every process" in said
-    assert (paused["server"]["lanes"]["paused"], resumed["server"]["lanes"]["paused"]) == (True, False)
+    assert (paused["paused"], paused["server"]["lanes"]["paused"], resumed["paused"]) == (True, True, False)
     assert "paused: nobody but the terminal" in shown
     assert "paused" not in (machine.home / "config.toml").read_text()
     assert [one["act"] for one in audit] == ["pause", "resume"]

@@ -63,11 +63,7 @@ def _status(document: dict[str, Any]) -> Iterator[str]:
     health = document.get("health") or {"problems": ()}
     for problem in health["problems"]:
         yield f"problem: {problem['subject'] or problem['kind']}: {problem['detail']}"
-    inbox, outbox, turns = document["inbox"], document["outbox"], document["turns"]
-    yield f"waiting: {inbox['pending']} to think, {outbox['pending']} to say"
-    if inbox["dead"] or outbox["failed"]:
-        yield f"given up: {inbox['dead']} heard, {outbox['failed']} said (`claudius doctor` says why)"
-    yield f"turns: {turns['total']}, {turns['today']} today"
+    yield from _waiting(document)
     if document["store"] == "postgres":
         yield from _served(document)
     if recall := document.get("recall"):
@@ -80,6 +76,16 @@ def _status(document: dict[str, Any]) -> Iterator[str]:
     for offer in document["offers"]:
         what = re.split("[;:]", offer["what"])[0]
         yield f"off: {what} (`{offer['command']}`)"
+
+
+def _waiting(document: dict[str, Any]) -> Iterator[str]:
+    if document["paused"]:
+        yield "paused: nobody but the terminal is answered (`claudius config set runtime.paused false`)"
+    inbox, outbox, turns = document["inbox"], document["outbox"], document["turns"]
+    yield f"waiting: {inbox['pending']} to think, {outbox['pending']} to say"
+    if inbox["dead"] or outbox["failed"]:
+        yield f"given up: {inbox['dead']} heard, {outbox['failed']} said (`claudius doctor` says why)"
+    yield f"turns: {turns['total']}, {turns['today']} today"
 
 
 def _voice(voice: dict[str, Any]) -> Iterator[str]:
@@ -101,8 +107,6 @@ def _served(document: dict[str, Any]) -> Iterator[str]:
     yield f"PostgreSQL {server['version']}{trip}{standby}"
     waits = f", the oldest for {lanes['oldest_wait_s']:.0f} s" if lanes["ready"] else ""
     yield f"lanes: {lanes['held']} held, {lanes['ready']} wait for a process{waits}"
-    if lanes["paused"]:
-        yield "paused: nobody but the terminal is answered (`claudius config set runtime.paused false`)"
     for one in at_work:
         yield safe(f"worker: {one['host']} {one['pid']}, {' '.join(one['holds']) or 'no role'}, {one['lanes']} lanes")
     if document["soul"]:

@@ -104,7 +104,7 @@ By = Literal["day", "model", "person", "conversation", "job"]
 
 def status(home: Home) -> dict[str, Any]:
     """Return what is running, who speaks, and what waits."""
-    live = asyncio.run(ask(home, "status"))
+    live, config = asyncio.run(ask(home, "status")), load(home, os.environ).config
     document: dict[str, Any] = {
         "running": live is not None,
         "pid": found.pid if live and (found := holder(home)) else None,
@@ -118,7 +118,7 @@ def status(home: Home) -> dict[str, Any]:
         "disk": {"accepting": live is not None, "problem": None},
         "recall": None,
         "tools": None,
-        "offers": offered(load(home, os.environ).config),
+        "offers": offered(config),
     }
     document |= live or {}
     voice = document["provider"]
@@ -132,6 +132,7 @@ def status(home: Home) -> dict[str, Any]:
         document["last_failure"] = kept.last_failure()
         served = kept.served()
         document["store"] = "postgres" if served else "sqlite"
+        document["paused"] = config.runtime.paused or bool(served and served["lanes"]["paused"])
         if served:
             document["server"] = served
             document["workers"] = workers_of(kept)

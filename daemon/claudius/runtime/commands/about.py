@@ -53,6 +53,8 @@ class About:
         zone = known_zone(known.zone, self._mind.config().clock.timezone)
         return "\n".join([greeted(known), *told_of(known, zone)])
 
+    home = whoami
+
     async def why(self, perception: Perception, _: str) -> str:
         """Tell what the last answer to the person who asks drew on."""
         within = about(perception)

@@ -22,7 +22,7 @@ from claudius.runtime.commands.about import About
 from claudius.runtime.commands.consents import Consents
 from claudius.runtime.commands.linking import Linking
 from claudius.runtime.commands.places import OwnerCommands, PlaceCommands, only_an_owner
-from claudius.runtime.commands.words import MODERATORS, OWNERS, CommandLine, help_text, read_command, unknown
+from claudius.runtime.commands.words import MODERATORS, OWNERS, TABLE, CommandLine, help_text, read_command, unknown
 from claudius.runtime.forgetting import Forgetting
 from claudius.runtime.lane import Lane
 from claudius.runtime.lanes import Lanes
@@ -53,34 +53,9 @@ class Commands:
         about, places = About(mind, forgetting), PlaceCommands(mind, modes, lanes.wake, adapters)
         linking, self._forgetting = Linking(mind, self.tell), forgetting
         self.consents = Consents(mind, adapters, lanes)
+        parts = (self, self.consents, about, linking, places, owners)
         self._words: dict[str, Callable[[Perception, str], Awaitable[str]]] = {
-            "help": self._help,
-            "tools": self.consents.tools,
-            "allow": self.consents.allow,
-            "deny": self.consents.deny,
-            "whoami": about.whoami,
-            "home": about.whoami,
-            "why": about.why,
-            "correct": about.correct,
-            "plans": about.plans,
-            "cancel": about.cancel,
-            "forget": about.forget,
-            "keep": about.keep,
-            "export": about.export,
-            "link": linking.link,
-            "unlink": linking.unlink,
-            "proactive": about.proactive,
-            "ensoul": places.ensoul,
-            "quiet": places.quiet,
-            "kothar": places.kothar,
-            "owner": owners.owner,
-            "status": owners.status,
-            "usage": owners.usage,
-            "pause": owners.pause,
-            "resume": owners.resume,
-            "thoughts": owners.thoughts,
-            "mute": owners.mute,
-            "unmute": owners.unmute,
+            word: getattr(part, word) for word in TABLE for part in parts if hasattr(part, word)
         }
         self._beside: set[asyncio.Task[Any]] = set()
         self._again: dict[str, asyncio.TimerHandle] = {}
@@ -163,7 +138,8 @@ class Commands:
             log.exception("a command stumbled", extra={"word": asked.word})
             return "That did not work; the owner can see why in my log."
 
-    async def _help(self, perception: Perception, _: str) -> str:
+    async def help(self, perception: Perception, _: str) -> str:
+        """Say what can be said to the soul there."""
         network, extra = Place.of(perception.conversation).network, perception.extra
         is_moderator = isinstance(extra, CommandExtra) and extra.is_moderator
         return help_text(network, is_owner=is_owner(perception, self._mind.config()), is_moderator=is_moderator)
