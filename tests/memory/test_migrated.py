@@ -83,6 +83,8 @@ def test_memory_k1_nothing_learned_is_lost_when_episodes_become_moments(tmp_path
         ("I am allergic to walnuts, and my sister's boats were painted", "ana allerg walnut sister boat paint"),
         ("Ich habe gestern zwei Häuser besichtigt", "ana gest zwei haus besichtigt"),
         ("Мои сёстры купили красные лодки", "ana мо сестр куп красн лодк"),
+        ("Mes sœurs habitaient à Lyon avec les enfants", "ana sœur habit lyon enfant"),
+        ("Ayer compré dos camisas azules en el mercado", "ana ayer compr dos camis azul merc"),
     ],
 )
 def test_memory_k5_the_stems_of_a_text_do_not_change_without_a_migration(text: str, stems: str) -> None:

@@ -366,6 +366,7 @@ DONE: dict[str, list[dict[str, Any]]] = {
     "Forget that I hate coriander": [{"do": "forget", "fact": "f5"}],
     "please forget f2": [{"do": "forget", "fact": "f2"}],
     "it's parsley, not coriander": [{"do": "know", "text": "Hates parsley", "kind": "other", "instead_of": "f5"}],
+    **{text: [{"do": "know", "text": "Tomas", "kind": "name", "instead_of": "f1"}] for text in ("Call me Tomas, not Tom", "Please, my name is Tomas, not Tom!")},
 }  # fmt: skip
 """What asks for something of the books, with all of `HERE` in the prompt: the acts."""
 NOTHING_DONE = {

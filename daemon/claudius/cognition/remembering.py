@@ -159,8 +159,8 @@ def shown(
         lines.append(line)
         rows.append(f"ended:{fact.id}")
     left, most = BLOCK_TOKENS - BLOCK_COSTS - sum(map(_cost, lines)), memory.remembered
-    is_news = [one for one in found.moments.values() if one.turn not in rendered]  # what the history holds is left out
-    ranked = rank(asked, found, now.timestamp(), most=4 * most, floor=floor) if is_news else ()
+    is_news = [one for one in found.moments.values() if one.turn not in rendered]
+    ranked = rank(asked, found.beyond(rendered), now.timestamp(), most=4 * most, floor=floor) if is_news else ()
     if recollection.listener:  # nobody has just spoken: what is only next to something found has nobody to ask for it
         ranked = tuple([one for one in ranked if one.moment.id in found.hits or one.moment.id in found.nearest])
     taken: set[int] = set()

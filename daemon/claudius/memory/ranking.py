@@ -17,6 +17,7 @@ from math import exp2, log
 from unicodedata import category, normalize
 
 from msgspec import Struct
+from msgspec.structs import replace
 from Stemmer import Stemmer
 
 from claudius.home import shipped
@@ -74,6 +75,17 @@ class Found(Struct, frozen=True, kw_only=True):
     """How near in meaning to what was heard moments are, 0 to 1; empty without the search by meaning."""
     nearest: tuple[int, ...] = ()
     """Those that are near enough to be found by their meaning alone."""
+
+    def beyond(self, turns: Collection[str]) -> Found:
+        """Return what was found as if nothing that these turns said had been kept: a history shows it. Pure."""
+        seen = {key for key, one in self.moments.items() if one.turn in turns}
+        again = Counter([term for key in seen for term in self.hits.get(key, ())])
+        return replace(
+            self,
+            hits={key: held for key, held in self.hits.items() if key not in seen},
+            frequencies={term: count - again[term] for term, count in self.frequencies.items() if count > again[term]},
+            nearest=tuple([key for key in self.nearest if key not in seen]),
+        )
 
 
 class Ranked(Struct, frozen=True):
@@ -136,7 +148,9 @@ class Floor(Struct, frozen=True):
         """Return the least weight of what a moment must hold to pass. Pure."""
         share = STATED * self.share
         of_statement = _whole(asked, weights, total) * share / (2 - share)
-        return (self.share * sum(weights.values()) if self.is_question else of_statement) - 1e-9  # rounding of sums
+        own = sum([weight for term, weight in weights.items() if asked[term] == 1.0])
+        of_question = self.share * (own or sum(weights.values()))
+        return (of_question if self.is_question else of_statement) - 1e-9  # rounding of sums
 
     def may_bear(self, found: Found, holding: Mapping[str, set[int]], enough: Collection[int]) -> bool:
         """Return whether one of the moments that hold enough may pass, by which hold each term; there is one. Pure."""
@@ -163,17 +177,19 @@ def rank(
     hits = {key: found.hits.get(key, _NONE) for key in moments}
     named = {name for name in {one.name for one in moments.values()} if not asked.keys().isdisjoint(stemmed("", name))}
     rare = floor.rare(found) if floor.share else weights.keys()
-    telling = {key: held if len(held) > 1 or held <= rare else _NONE for key, held in hits.items()}
-    if floor.share and floor.is_question:
-        named_hits = [telling[key] for key, one in moments.items() if not named or one.name in named]
-        if max([sum(map(weights.__getitem__, one)) for one in named_hits]) < floor.share * sum(weights.values()):
-            return ()
     own = {one for one, weight in asked.items() if weight == 1.0}
     is_held = floor.is_question and len(own) > 1 and any(map(own.issubset, hits.values()))
-    is_small = bool(floor.share) and not (named or found.nearest or is_held) and weights.keys() <= floor.common
+    small = _NONE if named or found.nearest or is_held else floor.common
+    telling = {
+        key: held if (len(held) > 1 or held <= rare) and not held <= small else _NONE for key, held in hits.items()
+    }
+    if floor.share and floor.is_question:
+        named_hits = [telling[key] for key, one in moments.items() if not named or one.name in named]
+        if max([sum(map(weights.__getitem__, one)) for one in named_hits]) < floor.least(asked, weights, found.total):
+            return ()
     is_whole = floor.is_question or not floor.share
     bears = set(moments) if is_whole else _bearing(asked, weights, found, telling, STATED * floor.share)
-    if not bears or is_small:
+    if not bears:
         return ()
     near = _neighbours(found)
     raw = _raw(weights, hits, {key: len(one.text) for key, one in moments.items()}, near)
