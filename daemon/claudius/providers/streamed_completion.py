@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from claudius.children import LINE_BYTES
-from claudius.decoding import ready
+from claudius.decoding import decoder
 from claudius.errors import Cut
 from claudius.provider import Done, Event, Request, StopReason, Usage, estimate
 from claudius.providers.enforced import JsonSections
@@ -118,16 +118,18 @@ class Chunk(msgspec.Struct, frozen=True):
         return next((one for one in self.choices or () if not one.index), ChunkChoice())
 
 
-_CHUNK = ready(Chunk)
+_CHUNK = decoder(Chunk)
 
 
 def read_chunk(data: str) -> Chunk:
     """Parse one event. Pure. Raises: ValueError if it is no chunk."""
     try:
-        document = json.loads(data)  # it accepts lone surrogates, which models do send
+        try:
+            return _CHUNK.decode(data)
+        except ValueError:
+            return msgspec.convert(json.loads(data), Chunk)  # it accepts lone surrogates, which models do send
     except RecursionError as error:
         raise ValueError("nested too deep") from error
-    return msgspec.convert(document, _CHUNK)
 
 
 class StreamedCompletion:
@@ -158,12 +160,13 @@ class StreamedCompletion:
         self.model = plain_name(chunk.model, self.model)
         own = Counts(prompt_tokens=chunk.prompt_eval_count, completion_tokens=chunk.eval_count)
         self._count(chunk.usage or (own if own.prompt_tokens else None))
-        self._stop = chunk.choice.finish_reason or self._stop
-        words = chunk.choice.words
+        choice = chunk.choice
+        self._stop = choice.finish_reason or self._stop
+        words = choice.words
         if any(call.function and call.function.name for call in words.tool_calls or ()):
             log.warning("%s: a tool call that was never offered is refused", NAME)
         self.ended = self.ended or chunk.done
-        self._is_finished = self._is_finished or bool(chunk.choice.finish_reason)
+        self._is_finished = self._is_finished or bool(choice.finish_reason)
         text = words.text
         return self.reply.add(self._sections.feed(text) if self._sections else text)
 

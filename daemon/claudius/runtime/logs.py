@@ -114,9 +114,14 @@ class PrivateFile(logging.handlers.RotatingFileHandler):
             self.is_rewritten = False
         return gone
 
-    def shouldRollover(self, record: logging.LogRecord) -> bool:  # noqa: N802 - the library's name
-        """Do not rotate while the files are being rewritten."""
-        return not self.is_rewritten and bool(super().shouldRollover(record))
+    def shouldRollover(self, record: logging.LogRecord) -> bool:  # noqa: ARG002, N802 - the library's name
+        """Rotate a full file, but not while the files are being rewritten.
+
+        The library's own way is to format each line a second time, to see whether it would still fit.
+        """
+        if self.is_rewritten or self.stream is None or not self.stream.seekable():
+            return False
+        return self.stream.tell() >= self.maxBytes
 
     def close(self) -> None:
         """Close the file, and hear no library any more."""
