@@ -169,42 +169,29 @@ def test_scale_f18_cut_at_each_table_nothing_has_moved(machine: Machine, postgre
     assert there["tables"] == back["tables"]
 
 
-@pytest.mark.parametrize("step", ["write", "_aside", "finish"])
+@pytest.mark.parametrize(
+    ("to", "step"),
+    [("server", "write"), ("server", "_aside"), ("server", "finish"), ("sqlite", "_aside"), ("sqlite", "write")],
+)
 def test_scale_f18_cut_after_the_copy(
-    machine: Machine, postgres_url: str, monkeypatch: pytest.MonkeyPatch, step: str
+    machine: Machine, postgres_url: str, monkeypatch: pytest.MonkeyPatch, to: str, step: str
 ) -> None:
     """Between the copy and its last word, no process writes to the server; the same command again finishes the move."""
+    is_back = to == "sqlite"
+    if is_back:
+        machine.ok("migrate", postgres_url)
     monkeypatch.setattr(os, "environ", machine.environment())
-    where: Any = moving if step == "finish" else command
     with monkeypatch.context() as patch:
-        patch.setattr(where, step, _cut)
+        patch.setattr(moving if step == "finish" else command, step, _cut)
         with pytest.raises(Cut):
-            command.migrate.main([postgres_url], standalone_mode=False)
-    meanwhile = machine.run("chat", "--once", "Hello", env={"CLAUDIUS_STORE_URL": postgres_url})
-    machine.ok("migrate", postgres_url)
+            command.migrate.main([to if is_back else postgres_url], standalone_mode=False)
+    meanwhile = machine.run("chat", "--once", "Hello", env={} if is_back else {"CLAUDIUS_STORE_URL": postgres_url})
+    machine.ok("migrate", to if is_back else postgres_url)
 
     assert meanwhile.code == 75
     assert "claudius migrate" in meanwhile.stderr
     assert MARK in machine.ok("chat", "--once", "What do you remember of me?", "--conversation", "x").stdout
-    assert not (machine.home / "state" / "claudius.db").exists()
-
-
-@pytest.mark.parametrize("step", ["_aside", "write"])
-def test_scale_f18_cut_after_the_copy_back(
-    machine: Machine, postgres_url: str, monkeypatch: pytest.MonkeyPatch, step: str
-) -> None:
-    """On the way back too: the server is closed from the copy on, and the same command again finishes the move."""
-    machine.ok("migrate", postgres_url)
-    monkeypatch.setattr(os, "environ", machine.environment())
-    with monkeypatch.context() as patch:
-        patch.setattr(*((Path, "rename") if step == "rename" else (command, "write")), _cut)
-        with pytest.raises(Cut):
-            command.migrate.main(["sqlite"], standalone_mode=False)
-    meanwhile = machine.run("chat", "--once", "Hello")
-    machine.ok("migrate", "sqlite")
-
-    assert meanwhile.code == 75
-    assert MARK in machine.ok("chat", "--once", "What do you remember of me?", "--conversation", "x").stdout
+    assert (machine.home / "state" / "claudius.db").exists() == is_back
 
 
 def _cut(*_: object, **__: object) -> None:

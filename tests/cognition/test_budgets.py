@@ -1,5 +1,6 @@
 """Budgets: of the day, the month, a person and a channel. The tightest binds, and what is saved on goes in one order."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
@@ -34,30 +35,26 @@ async def test_a_cap_of_the_soul_holds_for_everyone(cap: str, home: Home) -> Non
     assert "allowed to spend" in refused
 
 
-async def test_a_persons_cap_holds_for_that_person_everywhere(home: Home) -> None:
-    """One person's budget is spent in rooms and in private alike, and no one else's is."""
+@pytest.mark.parametrize(
+    ("capped", "refused", "others"),
+    [
+        ("PERSON", ("ana", ""), [("ben", ROOM)]),
+        ("CHANNEL", ("ben", ROOM + "thread"), [("ben", OTHER), ("ana", "")]),
+    ],
+)
+async def test_a_cap_holds_for_that_person_everywhere_or_for_all_in_that_channel(
+    home: Home, capped: str, refused: tuple[str, str], others: Sequence[tuple[str, str]]
+) -> None:
+    """A person's budget is spent in rooms and in private alike, a channel's by whoever speaks there, and no other's is."""
     voice = Scripted(default=COSTLY)
-    async with alive(home, voice, settings={"CLAUDIUS_BUDGET_PERSON_DAILY_USD": "1"}) as soul:
+    async with alive(home, voice, settings={f"CLAUDIUS_BUDGET_{capped}_DAILY_USD": "1"}) as soul:
         await says(soul, "ana", ROOM)
-        refused = await says(soul, "ana")
-        await says(soul, "ben", ROOM)
-        calls = len(voice.requests)
+        told = await says(soul, *refused)
+        for who, where in others:
+            await says(soul, who, where)
 
-    assert "allowed to spend" in refused
-    assert calls == 2
-
-
-async def test_a_channels_cap_holds_in_that_channel(home: Home) -> None:
-    """A channel's budget binds whoever speaks there; direct conversations and other channels have nothing of it."""
-    voice = Scripted(default=COSTLY)
-    async with alive(home, voice, settings={"CLAUDIUS_BUDGET_CHANNEL_DAILY_USD": "1"}) as soul:
-        await says(soul, "ana", ROOM)
-        refused = await says(soul, "ben", ROOM + "thread")
-        await says(soul, "ben", OTHER)
-        await says(soul, "ana")
-
-    assert "allowed to spend" in refused
-    assert len(voice.requests) == 3
+    assert "allowed to spend" in told
+    assert len(voice.requests) == 1 + len(others)
 
 
 async def test_the_tightest_budget_binds(home: Home) -> None:
