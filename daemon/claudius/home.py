@@ -83,13 +83,21 @@ class Home:
         for directory in (self.root, self.soul, self.memory, self.state, self.run, self.logs, self.backups):
             try:
                 directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-                found = directory.stat()
             except OSError as error:
                 raise BadHome(f"{directory}: {error.strerror}; {_FIX}") from error
-            if found.st_uid != os.geteuid():
-                raise BadHome(f"{directory} belongs to user {found.st_uid}: {_FIX}")
-            if stat.S_IMODE(found.st_mode) & 0o077:
+            if why := shut(directory):
+                raise BadHome(why)
+            if stat.S_IMODE(directory.stat().st_mode) & 0o077:
                 directory.chmod(DIRECTORY_MODE)
+
+
+def shut(directory: Path) -> str:
+    """Return why a directory is not this user's, and what to do; empty if it is, or is not there."""
+    try:
+        owner = directory.stat().st_uid
+    except OSError as error:
+        return f"{directory}: {error.strerror}; {_FIX}" if isinstance(error, PermissionError) else ""
+    return "" if owner == os.geteuid() else f"{directory} belongs to user {owner}: {_FIX}"
 
 
 def write_all(file: int, content: bytes) -> None:

@@ -154,7 +154,6 @@ class Grant(Struct, frozen=True, kw_only=True):
     granted_by: str
     granted_at: datetime
     expires_at: datetime
-    revoked_at: datetime | None = None
 
 
 class Card(Struct, frozen=True, kw_only=True):

@@ -22,7 +22,7 @@ SELECT id, turn, conversation, audience, person, is_owner, tool, class, third, p
 
 -- name: grants_shown
 -- scans: the owner looks at them
-SELECT id, tool, pin, scope, person, conversation, granted_by, granted_at, expires_at, revoked_at FROM tool_grant
+SELECT id, tool, pin, scope, person, conversation, granted_by, granted_at, expires_at FROM tool_grant
 WHERE revoked_at IS NULL AND expires_at > :now ORDER BY id;
 
 -- name: calls_open
@@ -119,7 +119,7 @@ VALUES (:tool, :pin, :scope, :person, :conversation, :granted_by, :granted_at, :
 
 -- name: grants_in_force
 -- scans: the consents that are remembered, a handful; asked only where a tool is to be used
-SELECT id, tool, pin, scope, person, conversation, granted_by, granted_at, expires_at, revoked_at FROM tool_grant
+SELECT id, tool, pin, scope, person, conversation, granted_by, granted_at, expires_at FROM tool_grant
 WHERE revoked_at IS NULL AND expires_at > :now AND (conversation = '' OR conversation IN (:conversation, :channel))
   AND (person = '' OR person = :person);
 

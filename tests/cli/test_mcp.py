@@ -1,13 +1,18 @@
 """`claudius mcp`: another program speaks with the soul, by the SDK's own client."""
 
 import json
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from mcp import Client, StdioServerParameters
+from mcp.server.mcpserver.exceptions import ToolError
 
+from claudius.cli.mcp import LentSoul
+from claudius.home import Home
 from driven import CLAUDIUS, Machine, reply
 
 TOOLS = ["ask", "remember", "recall", "whisper", "mood"]
@@ -28,12 +33,8 @@ async def _said(client: Client, tool: str, **args: str) -> tuple[str, bool]:
 async def test_a_program_speaks_with_the_soul_and_is_told_nothing_of_others(tmp_path: Path) -> None:
     """One reply to each question; what begins with `!` is talk; a fact is kept; `recall` knows the owner's own alone."""
     machine = Machine(tmp_path, env={"LOGNAME": "ada"})
-    machine.scripted(
-        reply("Yours, about the garden."),
-        reply("Ben's, about the garden."),
-        reply("Hello, program."),
-        reply("No command."),
-    )
+    said = ("Yours, about the garden.", "Ben's, about the garden.", "Hello, program.", "No command.")
+    machine.scripted(*map(reply, said))
     with machine.daemon():
         machine.ok("chat", "--once", "my garden is wild")
         machine.ok("chat", "--once", "my garden is dry", "--as", "ben", "--conversation", "ben")
@@ -71,3 +72,14 @@ async def test_without_a_running_soul_each_tool_says_how_to_start_it(machine: Ma
     assert all(is_error for _, is_error in ends)
     assert all("claudius daemon start" in text for text, _ in ends), json.dumps(ends)
     assert not machine.home.exists()
+
+
+async def test_another_users_soul_is_closed_to_a_program(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told whose home it is, not that no soul runs."""
+    machine.home.mkdir()
+    monkeypatch.setattr(os, "geteuid", lambda: 65534)
+    lent = LentSoul(Home(machine.home))
+
+    for answer in (lent.ask("x"), lent.whisper("x"), lent.mood()):
+        with pytest.raises(ToolError, match="belongs to user"):
+            await answer

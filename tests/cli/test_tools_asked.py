@@ -19,7 +19,9 @@ def mail(to: str) -> str:
         file.write(to + "\\n")
     return "accepted by the mail server"
 """
-USE = '<internal_monologue>I send it.</internal_monologue><tool_use>{"tool": "mail", "args": {"to": "bo@example.org"}}</tool_use>'
+TO, SHOWN = "bo@example.\u202egro", r'"bo@example.\u202egro"'
+"""Whom it writes to, and how that is shown to who decides: as it is, not as a terminal would draw it."""
+USE = f'<internal_monologue>I send it.</internal_monologue><tool_use>{{"tool": "mail", "args": {{"to": "{TO}"}}}}</tool_use>'
 SENT = "It is on its way to Bo."
 
 
@@ -54,7 +56,8 @@ def test_a_command_decides_and_the_next_words_tell_what_came_of_it(asked: tuple[
     (waiting,) = said["waiting"]
     (pending,) = machine.ok("tools", "pending", "--json").json
     assert (pending["id"], pending["tool"], pending["class"], pending["state"]) == (waiting, "mail", "send", "waiting")
-    assert pending["args"] == {"to": "bo@example.org"}
+    assert pending["args"] == {"to": TO}
+    assert SHOWN in machine.ok("tools", "pending").stdout
     assert sent(machine) == []
 
     assert machine.ok("tools", "allow", waiting).stdout == "Allowed by you.\n"
@@ -62,13 +65,10 @@ def test_a_command_decides_and_the_next_words_tell_what_came_of_it(asked: tuple[
     assert machine.ok("tools", "deny", waiting).stdout == "That is decided: Allowed by the owner.\n"
     later = machine.ok("chat", "--once", "Thank you.", "--json").json
 
-    assert (sent(machine), [one["reply"] for one in later["earlier"]]) == (["bo@example.org"], [SENT])
+    assert (sent(machine), [one["reply"] for one in later["earlier"]]) == ([TO], [SENT])
     shown = machine.ok("tools", "show", waiting, "--json").json
-    assert (shown["text"], shown["allowed_by"], shown["attempts"]) == (
-        "accepted by the mail server",
-        "terminal:local:ada",
-        1,
-    )
+    told = (shown["text"], shown["allowed_by"], shown["attempts"])
+    assert told == ("accepted by the mail server", "terminal:local:ada", 1)
     acts = [one["act"] for one in machine.ok("audit", "--json").json if one["act"].startswith("tool")]
     assert acts == ["tool_allow", "tool_start"]
     assert "there is no call" in machine.run("tools", "allow", "nothing/0").stderr
@@ -81,7 +81,7 @@ def test_a_letter_decides_and_a_word_does_not(asked: tuple[Machine, int], letter
     with machine.terminal("chat") as terminal:
         terminal.type("Mail Bo.")
         terminal.until("May I use mail? (send, until ")
-        terminal.until("bo@example.org")
+        terminal.until(SHOWN)
         terminal.until("[o]nce, [N]o")
         terminal.type(letter)
         terminal.until({"n": "Refused by you: I leave it."}.get(letter, SENT))
@@ -89,7 +89,7 @@ def test_a_letter_decides_and_a_word_does_not(asked: tuple[Machine, int], letter
         terminal.rest()
 
     assert states(machine) == [state]
-    assert sent(machine) == ["bo@example.org"][: int(letter == "o")]
+    assert sent(machine) == [TO][: int(letter == "o")]
     if letter == "yes":
         machine.scripted(reply("So it went."))
         machine.ok("daemon", "restart")
@@ -97,7 +97,7 @@ def test_a_letter_decides_and_a_word_does_not(asked: tuple[Machine, int], letter
             terminal.type("!allow")
             terminal.until("Allowed by you.")
             terminal.until("So it went.")
-        assert (states(machine), sent(machine)) == (["done"], ["bo@example.org"])
+        assert (states(machine), sent(machine)) == (["done"], [TO])
 
 
 def test_t35_without_a_key_it_looks_and_asks_before_it_reaches_out(machine: Machine) -> None:

@@ -110,13 +110,7 @@ def judge(root: Path, flow: str, cls: str, killed: tuple[bool, ...], url: str) -
 
 @pytest.mark.parametrize(("store", "flow", "cls", "points"), KILLS)
 def test_t13_killed_at_each_state(
-    store: str,
-    flow: str,
-    cls: str,
-    points: str,
-    tmp_path: Path,
-    request: pytest.FixtureRequest,
-    lived: Lived,
+    store: str, flow: str, cls: str, points: str, tmp_path: Path, request: pytest.FixtureRequest, lived: Lived
 ) -> None:
     """The next process ends what a killed one began, or says that it does not know; by night, of all pairs of states.
 

@@ -346,12 +346,6 @@ async def test_a_server_that_fails_is_tried_later_and_later_and_then_is_down(tmp
     await owner.servers.close()
 
 
-def test_nothing_of_the_daemon_imports_the_sdk() -> None:
-    """`mcp` costs more than the whole daemon: only the hands have it."""
-    script = "import sys, claudius.compose, claudius.tools.mcp; print(sorted({'mcp', 'pydantic', 'httpx2'} & {*sys.modules}))"
-    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "[]\n"
-
-
 def _runs(pid: int) -> bool:
     with suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0] != "Z"

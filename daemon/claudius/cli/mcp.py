@@ -13,7 +13,7 @@ from collections.abc import Awaitable
 import click
 
 from claudius.errors import ClaudiusError, TryAgain
-from claudius.home import Home
+from claudius.home import Home, shut
 from claudius.reports.session import ask as request
 from claudius.reports.session import say_once
 
@@ -44,23 +44,23 @@ class LentSoul:
 
     async def ask(self, text: str) -> str:
         """Say something to the soul, as its owner's program, and return its reply."""
-        return await _told(say_once(self._home, CONVERSATION, text, REPLY_S))
+        return await self._told(say_once(self._home, CONVERSATION, text, REPLY_S))
 
     async def remember(self, text: str) -> str:
         """Have the soul keep a fact about its owner, in the third person; no model is asked."""
-        return await _told(self._of("told", text=text))
+        return await self._told(self._of("told", text=text))
 
     async def recall(self, words: str) -> str:
         """Search what the owner and the soul said to each other alone."""
-        return await _told(self._of("recalled", words=words)) or "Nothing of it comes back."
+        return await self._told(self._of("recalled", words=words)) or "Nothing of it comes back."
 
     async def whisper(self, text: str) -> str:
         """Tell the soul what goes on in you, and return its whisper: one line, or nothing."""
-        return await _told(whispered(self._home, text)) or "It has nothing to whisper."
+        return await self._told(whispered(self._home, text)) or "It has nothing to whisper."
 
     async def mood(self) -> str:
         """Return the soul's mood, in a word."""
-        return await _told(self._of("mood"))
+        return await self._told(self._of("mood"))
 
     async def _of(self, op: str, **words: str) -> str:
         frame = await request(self._home, op, **words)
@@ -70,15 +70,15 @@ class LentSoul:
             raise ClaudiusError(str(frame["message"]))
         return str(frame["text"])
 
+    async def _told(self, answer: Awaitable[str]) -> str:
+        """Return an answer; what keeps it from coming is told to the program in one line."""
+        from mcp.server.mcpserver.exceptions import ToolError
 
-async def _told(answer: Awaitable[str]) -> str:
-    """Return an answer; what keeps it from coming is told to the program in one line."""
-    from mcp.server.mcpserver.exceptions import ToolError
-
-    try:
-        return await answer
-    except (ClaudiusError, OSError) as error:
-        raise ToolError(error.message if isinstance(error, ClaudiusError) else NOT_RUNNING) from error
+        try:
+            return await answer
+        except (ClaudiusError, OSError) as error:
+            why = error.message if isinstance(error, ClaudiusError) else NOT_RUNNING
+            raise ToolError(shut(self._home.root) or why) from error
 
 
 async def whispered(home: Home, text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,11 +15,12 @@ from claudius.config.schema import ToolServerSettings
 from claudius.errors import EXIT_FAILED, ToolFailed, UsageProblem
 from claudius.home import Home
 from claudius.memory.records import Records
+from claudius.prompt import nested_line
 from claudius.reports import tools as reports
 from claudius.reports.opened import read
 from claudius.tool import ToolClass
 from claudius.tools.mcp import Listed
-from claudius.tools.pins import Definition, closed
+from claudius.tools.pins import Definition, closed, visible
 
 SCOPES = ("once", "talk", "channel", "always")
 
@@ -109,7 +109,7 @@ def _lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) else nested_line(value)
 
 
 @tools.command("list")
@@ -187,7 +187,8 @@ def _asked(tools: Sequence[Definition]) -> dict[str, ToolClass]:
     found, classes = {}, click.Choice([*map(str, ToolClass), "no"])
     for one in tools:
         arguments = ", ".join(closed(one.schema)["properties"])
-        click.echo(safe(f"\n{one.name}({arguments}): {one.description.strip()}"))
+        described = "\n".join(map(visible, one.description.strip().splitlines()))
+        click.echo(safe(f"\n{one.name}({arguments}): {described}"))
         word = click.prompt("What may it do?", type=classes, default=one.proposed.value)
         if word != "no":
             found[one.name] = ToolClass(word)

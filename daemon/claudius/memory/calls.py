@@ -72,7 +72,7 @@ def grant_of(row: Row) -> Grant:
         return struct_of(Grant, row, _READ)
 
 
-_TIMES = ("asked_at", "until", "started_at", "ended_at", "granted_at", "expires_at", "revoked_at", "pinned_at")
+_TIMES = ("asked_at", "until", "started_at", "ended_at", "granted_at", "expires_at", "pinned_at")
 _READ: Readers = {
     "is_owner": bool, "third": bool, "cls": ToolClass, "state": CallState, "args": parse_object,
     "schema": parse_object, "approvers": parse_strings,

@@ -338,7 +338,7 @@ class Records:
     def grants(self, now: datetime) -> Sequence[Mapping[str, Any]]:
         """Return the consents that are in force, oldest first."""
         rows = self._look("grants_shown", now=stamp(now))
-        return [{name: row[name] for name in row if name not in ("pin", "revoked_at")} for row in rows]
+        return [{name: row[name] for name in row if name != "pin"} for row in rows]
 
     def daimons(self) -> Sequence[Mapping[str, Any]]:
         """Return the status of each daimon that was ever asked: `{"daimon", "mode", "last_whisper_at", …}`."""

@@ -26,7 +26,6 @@ from claudius.tool import JSON, Tool, ToolClass
 from claudius.tools.mcp import Listed, McpHands, spec
 from claudius.tools.pins import SERVER, Definition, differences
 
-PRIVATE = {"owner", "private"}
 FIRST_S = 120.0
 """How long a server's first start may take: `uvx` and `npx` fetch it."""
 MOST_OFFERED = 24
@@ -115,7 +114,7 @@ def doctor(home: Home, *, live: bool = False) -> Iterator[Check]:
             detail, fix = f"{name}: {', '.join(missing)} not agreed to", f"`claudius tools add {name} --again`"
             yield Check("tools", ok=False, detail=detail, fix=fix)
         sends = [tool for tool, cls in server.tools.items() if cls == "send"]
-        if sends and not {*server.where} <= PRIVATE:
+        if sends and not {*server.where} <= {"owner", "private"}:
             detail = f"{name}: {', '.join(sends)} may be asked for in a channel, and reaches others"
             yield Check("tools", ok=True, detail=detail)
         if not loaded.config.owners and not {*server.where} <= {"owner"}:

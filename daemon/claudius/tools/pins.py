@@ -81,16 +81,10 @@ def _is_shaped(properties: Any, required: Any) -> bool:
 
 def _depth(value: Any, most: int) -> int:
     """Return how deep a value is nested, or more than `most`; looks no deeper."""
-    level, depth = [value], 0
-    while level and depth <= most:
-        depth += 1
-        level = [
-            inner
-            for one in level
-            if isinstance(one, dict | list)
-            for inner in (one.values() if isinstance(one, dict) else one)
-        ]
-    return depth
+    if not isinstance(value, dict | list) or not most:
+        return 1
+    inner = value.values() if isinstance(value, dict) else value
+    return 1 + max((_depth(one, most - 1) for one in inner), default=0)
 
 
 def purpose(description: str) -> str:
@@ -160,7 +154,7 @@ def _parting(then: Pin, now: Definition) -> str:
     before = _alike(old, new)
     behind = _alike(old[before:][::-1], new[before:][::-1])
     at = max(0, before - BEFORE_CHARS)
-    shown = (_visible(one[at : len(one) - max(0, behind - BEFORE_CHARS)]) for one in (old, new))
+    shown = (visible(one[at : len(one) - max(0, behind - BEFORE_CHARS)]) for one in (old, new))
     return "“{}” is now “{}”".format(*shown)
 
 
@@ -168,6 +162,6 @@ def _alike(one: str, other: str) -> int:
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
-def _visible(text: str) -> str:
+def visible(text: str) -> str:
     """Return a text in which each character that shows nothing is written as its number. Pure."""
     return "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Literal, get_args
 
-import msgspec
 from msgspec.structs import replace
 
 from claudius.cognition.mind import Mind
@@ -20,6 +19,7 @@ from claudius.errors import ClaudiusError, DeliveryError, DeliveryLater, UsagePr
 from claudius.foreign import unquoted
 from claudius.memory.audit import CLI
 from claudius.perception import CommandExtra, Perception, Place, given_in
+from claudius.prompt import nested_line
 from claudius.runtime.adapter import Adapter, shown_name
 from claudius.runtime.auditing import origin_of
 from claudius.runtime.control import ControlConnection
@@ -180,5 +180,5 @@ def _channel(call: ToolCall) -> str:
 
 
 def _asked(call: ToolCall) -> str:
-    args = msgspec.json.encode(call.args).decode()
+    args = nested_line(call.args)
     return f"{call.id}: {call.tool} {args if len(args) <= 200 else args[:200] + ' …'}"
