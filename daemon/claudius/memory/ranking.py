@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
-from math import exp2, log
+from math import exp2, log, sqrt
 from unicodedata import category, normalize
 
 from msgspec import Struct
@@ -344,6 +344,9 @@ _SCRIPTS = (
 )
 _PICTURE = r"[\u2600-\u27bf\U0001f300-\U0001faff]"
 _WORD = re.compile(rf"[^\W_]+(?:['’][^\W_]+)*|{_PICTURE}")
+_SPELLED = re.compile(r"[^\W\d_]+")
+UNSEEN = 0.3
+"""How often three letters count as seen in a language that has none of them."""
 _WIDE = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 """Scripts that are written without spaces, or with endings on every word: pairs of characters stand for words."""
 _ASKING = re.compile(
@@ -375,20 +378,36 @@ def language_of(text: str, words: list[str]) -> str:
     return best
 
 
-def tongue(text: str) -> str:
-    """Return the language of a text; "" = none that is known, "english" for a word or less. Pure."""
-    (language, found, _, _), words = _read(text.strip()), text.lower()
-    language = "spanish" if re.search("[¡¿]", text) else language
-    said = {*re.findall(r"[\w']+", words)}
-    held = {one: len(said & own | said & COMMON_WORDS_OF.get(one, _NONE)) for one, own in FUNCTION_WORDS_OF.items()}
-    if language in held and (best := max(held, key=held.__getitem__)) != language and held[best] > held[language]:
-        language = best
-    is_noun_inside = re.search("[a-zäöüß],? [A-ZÄÖÜ][a-zäöüß]{2}", text)
-    if language == "french" and is_noun_inside and said & FUNCTION_WORDS_OF[language] <= {"du", "es"}:
-        language = "german"  # which has these words, too, and writes its nouns so
-    if language != "english" or not re.search(r"[^\W\d_a-z]", words) or not FUNCTION_WORDS.isdisjoint(words.split()):
-        return language
-    return "english" if len(found) == 1 and re.search("[a-z]", words) else ""  # a name, such as Zoë
+@lru_cache(maxsize=4)
+def _tongues(*more: tuple[str, str]) -> dict[str, tuple[frozenset[str], dict[str, float], float]]:
+    """Return of each language its words, and how likely each three letters and any others are in it. Pure."""
+    texts = {one: [*words, *FUNCTION_WORDS_OF.get(one, ())] for one, words in COMMON_WORDS_OF.items()}
+    for language, text in more:
+        texts[language.lower() or "english"].append(text)
+    words = {one: frozenset(_SPELLED.findall(" ".join(said).lower())) for one, said in texts.items()}
+    threes = {
+        one: Counter([f" {it} "[at : at + 3] for it in held for at in range(len(it))]) for one, held in words.items()
+    }
+    most = UNSEEN * len(set[str]().union(*threes.values()))
+    sizes = {one: counts.total() + most for one, counts in threes.items()}
+    likely = {one: {it: log((count + UNSEEN) / sizes[one]) for it, count in has.items()} for one, has in threes.items()}
+    return {one: (words[one], likely[one], log(UNSEEN / sizes[one])) for one in words}
+
+
+def tongue(text: str, *more: tuple[str, str]) -> str:
+    """Return the language whose words and letters a text fits best; "" = none that is known. Pure.
+
+    more: further texts, each after its language. A word counts the more, the fewer languages have it.
+    """
+    known, said, near = _tongues(*more), frozenset(_SPELLED.findall(text[:300].lower())), {"english": 0.0}
+    threes = [f" {word} "[at : at + 3] for word in said for at in range(len(word))]
+    held = Counter([word for words, _, _ in known.values() for word in said & words])
+    for language, (words, likely, unseen) in known.items() if held else ():
+        near[language] = sum([1 / sqrt(held[word]) for word in said & words], 0.3 * (language == "english"))
+        near[language] += 0.1 * sum([likely.get(one, unseen) for one in threes])
+    best = max(near, key=near.__getitem__)
+    is_name = len(said) == 1 and re.search("[a-z]", text)  # such as Zoë
+    return best if best != "english" or text.isascii() or is_name or said & known[best][0] else ""
 
 
 def stemmed(text: str, name: str = "") -> tuple[str, ...]:

@@ -81,7 +81,7 @@ def reply(request: Request, lines: Lines, env: str = ".env") -> str:
     if not asked or request.purpose == "whisper":
         return answer(lines.sections["whisper" if request.purpose == "whisper" else "elsewhere"], {}, seed)
     may_book = ("acts" in asked or seen.done) and not (seen.is_inner or reads.hides(seen.message, lines))
-    is_plea = lines.answering(seen.message)[0].startswith("plea")
+    is_plea = lines.answering(seen.message, "")[0].startswith("plea")
     deeds = reads.deeds_of(seen, lines) if may_book and not is_plea else reads.Deeds()
     written = "\n".join([nested_line(act) for act in deeds.acts]) or "none"
     if (is_repair and "acts" in asked) or (seen.done and seen.done != written):
@@ -118,9 +118,13 @@ def _occasions(seen: reads.ReadRequest, lines: Lines, deeds: reads.Deeds, wish: 
         shown = reads.quoted(reads.text_of(seen.used).replace(MARK, " "), 600)
         return [name if name in lines.sections else "told by a tool"], shown
     asks = (is_asked := lines.patterns["asks first"].match(seen.message)) or reads.is_question(seen.message)
-    name, cue = lines.answering(seen.message)
-    language = name.partition(", in ")[2] or tongue(seen.heard).title()
+    language = tongue(seen.heard, *lines.tongues).title()
+    name, cue = lines.answering(seen.message, language)
+    language = name.partition(", in ")[2] or language
     first = [f"unattached, in {language}"] if seen.is_first else []
+    kind, *_ = [it[5:] for it, fits in lines.patterns.items() if it[:5] == "kind " and fits.search(seen.message)]
+    if language != "English" and kind != "silence":
+        kind = here if (here := f"{kind}, in {language}") in lines.sections else "a tongue that is not mine"
     is_felt = name.partition(",")[0] in lines.words.feelings
     if name.startswith("plea") or (is_felt and not is_asked and deeds.sections in ((), ("no longer",))):
         return [name], ""
@@ -130,17 +134,15 @@ def _occasions(seen: reads.ReadRequest, lines: Lines, deeds: reads.Deeds, wish: 
     if reads.hides(seen.message, lines) and not (reads.is_question(seen.message) or name == "forget a message"):
         return ["not kept", *first], ""
     if deeds.learned or deeds.known:
-        return ["learned" if deeds.learned else "already known", *first], ""
+        asked = [name or kind] if reads.is_question(seen.message) else []
+        return ["learned" if deeds.learned else "already known", *asked, *first], ""
     recalled, warning = "", reads.warned(seen, lines)
     if asks and (not name or name in ("who am I", "what did I say")):
         section, recalled = reads.recall(seen, lines, cue)
         name = section if section and (recalled or not name or lines.patterns["about"].search(seen.message)) else name
     if warning and not recalled and name in ("", "not remembered"):
         name, recalled = "beware", warning
-    if name in ("", "not remembered") and language != "English":
-        name = f"a tongue that is not mine, in {language}"
-    otherwise = "silence" if not re.search(r"\w", seen.message) else "question" if asks else "statement"
-    return [name or otherwise, *first], recalled
+    return [kind if name == "not remembered" and language != "English" else name or kind, *first], recalled
 
 
 def _values(seen: reads.ReadRequest, lines: Lines, deeds: reads.Deeds) -> dict[str, str]:
@@ -154,6 +156,7 @@ def _values(seen: reads.ReadRequest, lines: Lines, deeds: reads.Deeds) -> dict[s
         "said": "\n".join([f"- “{reads.quoted(text, 120)}”" for text in said[-3:]]),
         "summary": reads.quoted(seen.summary, 300),
         "present": seen.present,
+        "clock": seen.now.strftime(f"%H:%M, %d.%m.%Y ({seen.now.tzinfo})") if seen.now else "",
         "due": reads.quoted(seen.due, 300),
         "limits": "; ".join([reads.quoted(reads.told_of(one, lines), 160) for one in seen.limits]),
         "plans": "\n".join([f"- {one}: {reads.quoted(text, 160)}" for one, text in reversed(seen.plans.items())]),
@@ -185,8 +188,8 @@ def _summary(request: Request, lines: Lines) -> str:
         said = [{"kind": "spoken", "text": line} for line in reads.spoken([message])]
         for record in (*said, *(reads.records(message.content) if message.role == "user" else ())):
             form = lines.words.folded.get(str(record.get("kind")), "")
-            name, text = str(record.get("from", "…")), reads.text_of(record)
-            told.append(say(form, {"name": reads.quoted(name, 40), "words": reads.quoted(text, 160)}))
+            name, text = reads.quoted(str(record.get("from", "…")), 40), reads.text_of(record)
+            told.append(say(form, {"name": name, "words": reads.quoted(text, 160)}))
             earlier = reads.quoted(text, left // 3) if record.get("kind") == RecordKind.SUMMARY else earlier
     while told and len("\n".join([earlier, *told])) > left:
         del told[0]

@@ -14,7 +14,7 @@ from claudius.decoding import ready
 from claudius.errors import BadSoul
 from claudius.soul import SoulFile
 
-VALUES = "name again soul said summary recalled present due limits known plans about env told"
+VALUES = "name again soul said summary recalled present due limits known plans about env told clock"
 """The `$` placeholders that a line may contain."""
 
 
@@ -106,20 +106,22 @@ class Lines:
             own = self.sections.setdefault(name, other)
             own.cues, own.thoughts = own.cues or other.cues, own.thoughts or other.thoughts
             own.groups = own.groups if any(own.groups) else other.groups
+        self.tongues = tuple([(name.partition(", in ")[2], " ".join(it.cues)) for name, it in self.sections.items()])
 
-    def answering(self, message: str) -> tuple[str, str]:
-        """Return the section with the longest cue in a message, and that cue; feelings go first. Pure."""
+    def answering(self, message: str, tongue: str) -> tuple[str, str]:
+        """Return the section of feelings, else of a tongue, with the longest cue in a message, and that cue. Pure."""
         ranks = {name: rank for rank, name in enumerate(reversed(self.words.feelings), 1)}
         text, found = plain(message), (0, 0, "", "")
         bare = self.patterns["stress"].sub("", text)
         for name, section in self.sections.items():
-            rank = ranks.get(name.partition(",")[0], 0)
-            for cue in section.cues:
+            topic, _, language = name.partition(", in ")
+            rank = ranks.get(topic.partition(",")[0], 0)
+            for cue in section.cues if rank or (language or "English") == tongue else ():
                 said = text if cue in text else bare
                 if cue in said and (rank, len(cue)) > found[:2]:
-                    is_small_talk = cue[0] == "^" or cue[-1] == "$"  # it counts among few other words
+                    most = len(text) if rank else 6 if self.patterns["small talk"].match(topic) else 14  # other words
                     is_turned = rank == 1 and self.patterns["turns"].search(said.replace(cue, " + ", 1))
-                    if not (is_turned or (is_small_talk and text.count(" ") - cue.count(" ") > 6)):
+                    if not (is_turned or text.count(" ") - cue.count(" ") > most):
                         found = (rank, len(cue), name, cue)
         return found[2:]
 

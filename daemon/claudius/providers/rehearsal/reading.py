@@ -99,10 +99,7 @@ def text_of(record: Mapping[str, Any]) -> str:
 def quoted(text: str, chars: int) -> str:
     """Reduce foreign text to one line of at most `chars` characters in which no parser finds a tag. Pure."""
     line = re.sub(r"[\s\x00-\x1f\x7f-\x9f]+", " ", _LT.sub("‹", text)).strip()
-    if len(line) <= chars:
-        return line
-    cut = line[: chars - 1]
-    return (cut.rsplit(" ", 1)[0] if " " in cut[chars // 2 :] else cut).rstrip(" ,;:.") + "…"
+    return line if len(line) <= chars else line[: chars - 1].rsplit(" ", 1)[0].rstrip(" ,;:.") + "…"
 
 
 def _swapped(text: str, words: Mapping[str, str]) -> str:
@@ -126,8 +123,7 @@ def hides(message: str, lines: Lines) -> bool:
 
 def stems(text: str, lines: Lines) -> frozenset[str]:
     """Return the stems of the words by which something is found. Pure."""
-    small = lines.words.small_words.split()
-    return frozenset(stemmed(" ".join(word for word in plain(text)[1:-1].split() if word not in small)))
+    return frozenset(stemmed(" ".join(sorted({*plain(text)[1:-1].split()} - {*lines.words.small_words.split()}))))
 
 
 class Noticed(Struct, frozen=True):
@@ -252,8 +248,7 @@ class Deeds(Struct, frozen=True):
 
 def deeds_of(seen: ReadRequest, lines: Lines) -> Deeds:
     """Return what a message asks of the books: one thing of the clock, or what it tells of its speaker. Pure."""
-    readers = (_reminder, _changed, _forgotten, _corrected)
-    return next(filter(None, [read(seen, lines) for read in readers]), None) or _told(seen, lines)
+    return next(filter(None, [read(seen, lines) for read in (_reminder, _changed, _forgotten, _corrected, _told)]))
 
 
 def _reminder(seen: ReadRequest, lines: Lines) -> Deeds | None:
