@@ -135,7 +135,7 @@ NAMED = {
     "how to talk to it here": ("Write to me",),
     "reminders": ("Reminders", "remind me"),
     "/ensoul in a channel": ("In a channel: /ensoul",),
-    "that this is no command, and how to ask": ("no command", "write to me directly"),
+    "that this is no command, and how to ask": ("no command", "without a sign"),
 }
 """What a text holds that names it."""
 

@@ -395,10 +395,7 @@ def _tongues(*more: tuple[str, str]) -> dict[str, tuple[frozenset[str], dict[str
 
 
 def tongue(text: str, *more: tuple[str, str]) -> str:
-    """Return the language whose words and letters a text fits best; "" = none that is known. Pure.
-
-    more: further texts, each after its language. A word counts the more, the fewer languages have it.
-    """
+    """Return the language that a text fits best, "" if none; `more`: further texts of languages. Pure."""
     known, said, near = _tongues(*more), frozenset(_SPELLED.findall(text[:300].lower())), {"english": 0.0}
     threes = [f" {word} "[at : at + 3] for word in said for at in range(len(word))]
     held = Counter([word for words, _, _ in known.values() for word in said & words])

@@ -115,9 +115,11 @@ def time_in(name: str, at: datetime, date: str = "", add: str = "") -> str:
         form = "write a date as 2026-12-24 or 2026-12-24T18:30, a shift as 3 weeks or -1 month"
         raise ToolFailed("clock", form) from None
     days, offset = (then.date() - now.date()).days, then.isoformat(timespec="minutes")[16:]
-    far = f", {days:+} days from today" if date or add else ""
+    count = f"{abs(days)} day{'s' * (abs(days) != 1)}"
+    far = f", in {count}" if days > 0 else f", {count} ago" if days else ", today"
     day = f"{WEEKDAYS[then.weekday()]}, {then.day} {MONTHS[then.month - 1]} {then.year}"
-    return f"{day}, {then:%H:%M} ({name}, UTC{offset}){far}"
+    hour = f", {then:%H:%M}" if (then.hour, then.minute) != (0, 0) or not date else ""
+    return f"{day}{hour} ({name if name == 'UTC' else f'{name}, UTC{offset}'}){far if date or add else ''}"
 
 
 def _shifted(at: datetime, add: str) -> datetime:

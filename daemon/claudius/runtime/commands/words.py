@@ -129,7 +129,7 @@ SIGNED: Mapping[str, str] = {"ensoul": "/ensoul"} | {
 }
 """Words that are given in one form everywhere; not every network has them behind `/claudius`."""
 MORE = "`help` says what I obey."
-NO_COMMAND = f"That is no command of mine. To ask me something, write to me directly or mention me. {MORE}"
+NO_COMMAND = f"That is no command of mine. Talk to me without a sign, in a channel with my name. {MORE}"
 
 
 class CommandLine(Struct, frozen=True):
@@ -185,13 +185,15 @@ def read_command(text: str) -> CommandLine:
     word, rest = word.lower(), rest.strip()
     known = TABLE.get(word)
     is_whole = known is not None and re.fullmatch(known.args, rest, re.IGNORECASE | re.DOTALL)
-    return CommandLine(word, rest) if is_whole else CommandLine(UNKNOWN, word if known else "")
+    return CommandLine(word, rest) if is_whole else CommandLine(UNKNOWN, word)
 
 
 def unknown(word: str) -> str:
-    """Return the answer to what is no command: how the one is written that it begins with, if any. Pure."""
+    """Return the answer to what is no command: how the one is written that it begins with, or nearly. Pure."""
     how = " Choose the name that is offered after the @." if word in MODERATORS else ""
-    return f"I know that as: {usage(word)} ({TABLE[word].about}).{how} {MORE}" if word in TABLE else NO_COMMAND
+    found = word if word in TABLE else _slip_of(word)
+    known = "I know that as" if word in TABLE else "I did nothing; you may have meant"
+    return f"{known}: {usage(found)} ({TABLE[found].about}).{how} {MORE}" if found else NO_COMMAND
 
 
 def command_in(text: str, *, is_called: bool = False, signs: str = "!") -> str:
@@ -228,7 +230,7 @@ def as_command(perception: Perception) -> Perception:
     signs = "!/" if is_terminal(perception.conversation) else "!"
     body = command_in(text, is_called=is_called, signs=signs)
     typed = text.strip() if not body and (is_called or _UNLINKED.match(text.strip())) else ""
-    if _MISTYPED.fullmatch(typed) and (typed[0] == "/" or _is_slip(typed[1:].partition(" ")[0].lower())):
+    if _MISTYPED.fullmatch(typed) and (typed[0] == "/" or _slip_of(typed[1:].partition(" ")[0].lower())):
         body = typed[1:]  # it is told that it is no command
     if not body:
         return perception
@@ -247,18 +249,17 @@ def as_command(perception: Perception) -> Perception:
     return replace(command, extra=replace(command.extra, hushes=about(command)))  # before what follows is accepted
 
 
-def _is_slip(word: str) -> bool:
-    """Return whether a word is a command, or one with a letter too few, too many or in the next one's place. Pure.
+def _slip_of(word: str) -> str:
+    """Return the command that a word is, or is with a letter too few, too many or in the next one's place. Pure.
 
     The first letter stands, and another letter makes another word: `!hope` is not `!home`, nor `!cute` `!mute`.
     """
-    return any(
-        right == wrong[:n] + rest
-        for one in TABLE
-        for wrong, right in ((word, one), (one, word))
-        for n in range(1, len(wrong))
-        for rest in (wrong[n + 1 :], wrong[n : n + 2][::-1] + wrong[n + 2 :])
-    )
+    return next((one for one in TABLE if word in _slips(one) or one in _slips(word)), "")
+
+
+def _slips(word: str) -> set[str]:
+    parts = [(word[:n], word[n:]) for n in range(1, len(word))]
+    return {start + rest for start, end in parts for rest in (end[1:], end[:2][::-1] + end[2:])}
 
 
 def by_ids(text: str, named: Mapping[str, str]) -> str:
