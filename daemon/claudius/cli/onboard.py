@@ -8,13 +8,11 @@ import os
 import re
 import shutil
 import sys
-import tomllib
 import webbrowser
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote_plus
 from zoneinfo import available_timezones
 
@@ -224,7 +222,7 @@ class Setup:
     def finish(self, *, is_well: bool) -> None:
         """Offer what is off by default if somebody answers, and keep everything; nothing that is unwell unasked."""
         if self._is_asked:
-            self.settings |= _owner(self._home, self._loaded()) | _wished(self._home, self._loaded())
+            self.settings |= _owner(self._home, self._loaded()) | _wished(self._loaded())
         if is_well or self._is_asked:
             self.keep()
 
@@ -364,18 +362,12 @@ def _owner(home: Home, loaded: Loaded) -> dict[str, bool | str]:
     return {}
 
 
-def _wished(home: Home, loaded: Loaded) -> dict[str, bool | str]:
+def _wished(loaded: Loaded) -> dict[str, bool | str]:
     """Offer, once, what is off by default, each in a sentence with its cost. A no is kept, so nobody is asked again."""
-    said = tomllib.loads(home.config.read_text("utf-8-sig")) if home.config.exists() else {}
     found: dict[str, bool | str] = {}
     for offer in OFFERS:
-        table, _, name = offer.sets.rpartition(".")
-        known: Any = said
-        for part in table.split("."):
-            known = known.get(part, {}) if isinstance(known, dict) else {}
-        if name in known or is_on(loaded.config, offer.sets):
-            continue
-        found |= turned_on(offer, loaded.config) if _sure(f"{offer.told}. Turn it on?") else {offer.sets: False}
+        if loaded.sources[offer.sets] == "default" and not is_on(loaded.config, offer.sets):
+            found |= turned_on(offer, loaded.config) if _sure(f"{offer.told}. Turn it on?") else {offer.sets: False}
     return found
 
 

@@ -12,6 +12,7 @@ import re
 import stat
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -190,10 +191,8 @@ class Settings:
 
 def shown(loaded: Loaded, key: str) -> Any:
     """Return a setting's value in JSON form. Raises: KeyError for an unknown key."""
-    node: Any = loaded.config
-    for name in SETTINGS[key].key.split("."):
-        node = getattr(node, name)
-    return list(node) if isinstance(node, tuple) else node
+    value = attrgetter(SETTINGS[key].key)(loaded.config)
+    return list(value) if isinstance(value, tuple) else value
 
 
 def overriding(home: Home, env: Mapping[str, str], key: str) -> tuple[str, str] | None:

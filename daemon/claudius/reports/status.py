@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import claudius
@@ -68,20 +69,13 @@ OFFERS = (
 
 def is_on(config: Config, sets: str) -> bool:
     """Return whether a setting of an offer is on; Kothar is, too, if he is asked over HTTP. Pure."""
-    return bool(_value(config, sets)) or (sets.startswith("kothar.") and config.kothar.is_on)
+    return bool(attrgetter(sets)(config)) or (sets.startswith("kothar.") and config.kothar.is_on)
 
 
 def turned_on(offer: Offer, config: Config) -> dict[str, bool | str]:
     """Return the settings that turn an offer on, in order. Pure."""
-    is_chosen = not offer.rehearsed or _value(config, offer.rehearsed) != _value(Config(), offer.rehearsed)
+    is_chosen = not offer.rehearsed or attrgetter(offer.rehearsed)(config) != attrgetter(offer.rehearsed)(Config())
     return ({} if is_chosen else {offer.rehearsed: "rehearsal"}) | {offer.sets: True}
-
-
-def _value(config: Config, key: str) -> Any:
-    value: Any = config
-    for part in key.split("."):
-        value = getattr(value, part)
-    return value
 
 
 def offered(config: Config) -> list[dict[str, str]]:
