@@ -37,14 +37,17 @@ def test_every_command_is_documented() -> None:
 
 
 def test_every_command_helps() -> None:
-    """Each command and option has a one-line help text; `claudius --help` lists the commands without loading any."""
-    mute = []
+    """Each command and option has a help text, each number a largest; `claudius --help` lists all without loading any."""
+    mute, endless = list[str](), list[str]()
     for typed, command in commands_page.loaded():
         if not (command.help or "").strip():
             mute.append(typed)
         mute += [f"{typed} {p.opts[0]}" for p in command.params if isinstance(p, click.Option) and not p.help]
+        numbers = [p for p in command.params if isinstance(p.type, click.types.IntParamType)]
+        endless += [f"{typed} {p.name}" for p in numbers if getattr(p.type, "max", None) is None]
 
     assert not mute, "\n".join(sorted(mute))
+    assert not endless, "a store keeps no number that is larger than all"
     assert {typed.split()[1] for typed, _ in commands_page.loaded()} == set(HELP)
 
 

@@ -52,7 +52,7 @@ def get(key: str, *, as_json: bool) -> None:
     print_result(document, [value if isinstance(value, str) else toml(value)], as_json=as_json)
 
 
-@config.command("set")
+@config.command("set", context_settings={"ignore_unknown_options": True})
 @click.argument("key")
 @click.argument("value")
 def set_(key: str, value: str) -> None:

@@ -104,7 +104,7 @@ def why(turn: str, *, as_json: bool) -> None:
 @click.option(
     "--ask", "is_asked", is_flag=True, help="Ask the model, too: what would it say now? Only the cost is kept."
 )
-@click.option("--agree", type=click.IntRange(min=1), help="With --ask: take at most so many tokens, and do not ask me.")
+@click.option("--agree", type=click.IntRange(1, 10**9), help="With --ask: take at most so many tokens; do not ask me.")
 @json_option
 def replay(turn: str, soul_file: Path | None, *, is_asked: bool, agree: int | None, as_json: bool) -> int:
     """Rebuild a turn's prompt from what was kept, with the same or another soul; nothing is written.

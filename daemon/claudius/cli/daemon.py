@@ -115,7 +115,7 @@ def restart(*, as_json: bool) -> int:
 
 
 @daemon.command()
-@click.option("-n", "--lines", "count", type=click.IntRange(min=0), help="Only this many of the last lines.")
+@click.option("-n", "--lines", "count", type=click.IntRange(0, 2**31 - 1), help="Only this many of the last lines.")
 @click.option("-f", "--follow", is_flag=True, help="Keep printing new lines as they come.")
 @click.option("--json", "as_json", is_flag=True, help="Print the lines as they are: one JSON object each.")
 def logs(count: int | None, *, follow: bool, as_json: bool) -> int:

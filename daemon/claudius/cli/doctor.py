@@ -44,7 +44,7 @@ MOST_SHOWN = 50
 
 @click.command()
 @click.option("--since", type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), help="From this time on, in UTC.")
-@click.option("-n", "most", type=click.IntRange(min=1), help="The newest so many [default: 50; with --json, all].")
+@click.option("-n", "most", type=click.IntRange(1, 10**9), help="The newest so many [default: 50; with --json, all].")
 @json_option
 def audit(since: datetime | None, most: int | None, *, as_json: bool) -> None:
     """List settings changed, approvals, erasures, portraits read, soul files edited, and commands of owners."""

@@ -55,7 +55,7 @@ def show(peer: str, *, as_json: bool) -> None:
 
 
 @ledger.command()
-@click.argument("ids", nargs=-1, required=True, type=int)
+@click.argument("ids", nargs=-1, required=True, type=click.IntRange(1, 2**63 - 1))
 @json_option
 def evidence(ids: tuple[int, ...], *, as_json: bool) -> None:
     """Print lines of the ledger by their ids: what a belief or a cycle was formed from."""
@@ -102,7 +102,7 @@ def beliefs(*, as_json: bool) -> None:
 
 
 @cortex.command()
-@click.option("-n", "count", type=click.IntRange(min=1), default=10, show_default=True, help="How many cycles.")
+@click.option("-n", "count", type=click.IntRange(1, 1000), default=10, show_default=True, help="How many cycles.")
 @json_option
 def history(count: int, *, as_json: bool) -> None:
     """Print its last cycles, newest first: what started each, and its outcome."""

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from claudius.memory.store import Store
 
 KEY = "store.url"
-PAUSED = "runtime.paused"
 ARGUMENT = "the argument of `claudius migrate`"
 READ_ONLY = 0o400
 COPIED = " copied"
@@ -134,7 +133,7 @@ def _to_file(home: Home, is_kept: bool) -> dict[str, Any]:  # noqa: FBT001 - cal
             moved = moving.to_sqlite(place, fresh, shipped("memory"), told, is_kept=is_kept, move=move)
     if is_kept:
         if moving.is_paused(place):
-            write(home, PAUSED, value=True)
+            write(home, "runtime.paused", value=True)
         _keep(home, move.id + COPIED)
         if fresh.exists():
             _aside(home, fresh)

@@ -169,7 +169,7 @@ def _usage_cells(name: str, row: dict[str, Any]) -> tuple[str, ...]:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @click.option(
     "--count",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, 2**31 - 1),
     default=None,
     help="End after this many events; pieces of a thought do not count.",
 )

@@ -92,7 +92,7 @@ def grants(*, as_json: bool) -> None:
 
 
 @tools.command()
-@click.argument("grant", type=int, metavar="ID")
+@click.argument("grant", type=click.IntRange(1, 2**63 - 1), metavar="ID")
 def revoke(grant: int) -> None:
     """End a remembered consent: it asks again."""
     reports.revoke(Home.of(os.environ), grant)

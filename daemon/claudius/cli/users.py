@@ -64,7 +64,7 @@ def written(found: Knowledge) -> Iterator[str]:
 
 @users.command()
 @click.argument("person")
-@click.argument("versions", type=int, nargs=-1)
+@click.argument("versions", type=click.IntRange(1, 2**31 - 1), nargs=-1)
 @click.option("--diff", "is_diff", is_flag=True, help="What changed between two VERSIONS, or by the newest.")
 @click.option("--blame", "is_blame", is_flag=True, help="Which version, turn and note added each line.")
 @click.option("--audience", default="", help="Which of the person's models, where there are several.")
@@ -96,7 +96,7 @@ def log(person: str, versions: tuple[int, ...], audience: str, *, is_diff: bool,
 
 @users.command()
 @click.argument("person")
-@click.argument("version", type=int)
+@click.argument("version", type=click.IntRange(1, 2**31 - 1))
 @click.option("--audience", default="", help="Which of the person's models, where there are several.")
 def revert(person: str, version: int, audience: str) -> None:
     """Make an earlier version the newest again."""

@@ -65,7 +65,7 @@ class CortexSettings(SettingsTable, frozen=True):
     ] = ("timer", "interaction_count", "promise_timeout", "farming")
     max_trust_delta: Annotated[int, says("how far trust may move in one cycle", ge=1, le=10)] = 3
     max_beliefs: Annotated[Positive, says("the most beliefs held at once")] = 20
-    belief_ttl_minutes: Annotated[float, says("minutes until a belief expires", gt=0)] = 120.0
+    belief_ttl_minutes: Annotated[float, says("minutes until a belief expires", gt=0, le=52_560_000)] = 120.0
     reflection_timeout_seconds: Annotated[Seconds, says("seconds until a cycle is abandoned")] = 60.0
     context_window: Annotated[Positive, says("interactions of a peer that a cycle sees")] = 10
     max_peers: Annotated[Positive, says("peers that a cycle sees")] = 8
@@ -177,7 +177,7 @@ class MemorySettings(SettingsTable, frozen=True):
     window: Annotated[Positive, says("newest messages, replies and thoughts that are never compacted")] = 20
     ttl_hours: Annotated[float, says("hours until entries are summarised and deleted", gt=0, le=876_000)] = 72.0
     records_days: Annotated[
-        NotNegative, says("days until what `why` and `replay` read of a turn is deleted; 0 = never")
+        int, says("days until what `why` and `replay` read of a turn is deleted; 0 = never", ge=0, le=36_500)
     ] = 365
     moments: Annotated[Positive, says("moments kept of one audience; the less important go")] = 50_000
     remembered: Annotated[NotNegative, says("the most moments shown in a prompt")] = 8
@@ -246,7 +246,7 @@ class RuntimeSettings(SettingsTable, frozen=True):
     ] = "thread"
     thoughts: Annotated[Words, says("owners' direct messages that show thoughts")] = ()
     delete_replies: Annotated[bool, says("delete a reply together with the message that it answers")] = False
-    catch_up_hours: Annotated[Positive, says("hours of history that are read after a gap")] = 24
+    catch_up_hours: Annotated[int, says("hours of history that are read after a gap", ge=1, le=876_000)] = 24
 
 
 class IsmSettings(SettingsTable, frozen=True):
@@ -296,7 +296,7 @@ class ToolsSettings(SettingsTable, frozen=True):
     result_chars: Annotated[Positive, says("the most that is kept of a result, in characters")] = 16_000
     prompt_tokens: Annotated[Positive, says("the most tokens that the list of tools may take")] = 1500
     consent_hours: Annotated[float, says("hours until a question lapses", gt=0, le=720)] = 24.0
-    grant_days: Annotated[Positive, says("days for which the longest consent holds")] = 30
+    grant_days: Annotated[int, says("days for which the longest consent holds", ge=1, le=36_500)] = 30
     people_may: Annotated[Words, says("tools of class read that people may allow in private conversations")] = (
         "web.read",
     )

@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-Positive = Annotated[int, Meta(ge=1)]
-NotNegative = Annotated[int, Meta(ge=0)]
+Positive = Annotated[int, Meta(ge=1, le=1_000_000_000)]
+NotNegative = Annotated[int, Meta(ge=0, le=1_000_000_000)]
+Dollars = Annotated[float, Meta(ge=0, le=1_000_000_000)]
 Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
 Url = Annotated[str, Meta(pattern=r"^(https?://[^\s/]\S*)?$")]
 """A server's URL; empty = the default one."""
@@ -77,10 +78,10 @@ class AccessSettings(SettingsTable, frozen=True):
 class BudgetSettings(SettingsTable, frozen=True):
     """What it may cost."""
 
-    daily_usd: Annotated[float, says("dollars a day; 0 = no cap", ge=0)] = 0.0
-    monthly_usd: Annotated[float, says("dollars a month; 0 = no cap", ge=0)] = 0.0
-    person_daily_usd: Annotated[float, says("dollars a day for one person; 0 = no cap", ge=0)] = 0.0
-    channel_daily_usd: Annotated[float, says("dollars a day for one channel; 0 = no cap", ge=0)] = 0.0
+    daily_usd: Annotated[Dollars, says("dollars a day; 0 = no cap")] = 0.0
+    monthly_usd: Annotated[Dollars, says("dollars a month; 0 = no cap")] = 0.0
+    person_daily_usd: Annotated[Dollars, says("dollars a day for one person; 0 = no cap")] = 0.0
+    channel_daily_usd: Annotated[Dollars, says("dollars a day for one channel; 0 = no cap")] = 0.0
     person_per_minute: Annotated[Positive, says("the most messages of one person in a minute")] = 20
     person_per_day: Annotated[Positive, says("the most messages of one person in a day")] = 500
     conversation_per_hour: Annotated[Positive, says("the most messages of one conversation in an hour")] = 200

@@ -133,7 +133,7 @@ def _read(home: Home, who: str, origin: str) -> Sequence[Mapping[str, Any]]:
 def _person(kept: Records, who: str) -> Knowledge:
     found = kept.person(who)
     if found is None:
-        people = [(row["person"], row["name"]) for row in kept.people()]
+        people = [(row["person"], row["name"]) for row in kept.people() if who]
         lower = who.casefold()
         if several := [one for one, name in people if lower in (name.casefold(), one.rpartition(":")[2].casefold())]:
             raise ClaudiusError(f"{who!r} is the name of several: say which of {', '.join(several)}")

@@ -147,10 +147,10 @@ def _soul(home: Home, pushed: PushedSoul | None) -> dict[str, Any] | None:
 def _voice(home: Home) -> dict[str, Any]:
     from claudius.providers.chain import NO_MODEL, NO_VOICE, choose
 
-    loaded = load(home, os.environ)
-    name = choose(loaded, home)[0]
+    name = choose(load(home, os.environ), home)[0]
     error = failure_of(NO_MODEL).told if name == NO_VOICE else None
-    return {"name": name, "model": "", "resting_until": None, "last_error": error}
+    unknown = dict.fromkeys(("resting_until", "bytes_per_turn", "disk_days_left"))
+    return {"name": name, "model": "", "last_error": error, **unknown}
 
 
 def model_told(home: Home, name: str, model: str = "") -> dict[str, Any]:
