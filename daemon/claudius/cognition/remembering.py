@@ -59,23 +59,21 @@ def kept(intent: Intent, recollection: Recollection, soul_name: str) -> Intent:
         is_posted = is_own and not entry.metadata.get("elsewhere")
         if (is_posted and (is_rehearsed or not intent.utterances)) or not _is_kept(entry, soul_name):
             continue
-        person = intent.person if is_own else entry.person or ""
-        name = "" if is_own else entry.name or ""
-        text = "" if is_posted else entry.content[:TEXT_CHARS]
-        moment = Moment(
-            turn=intent.turn,
-            at_s=int(entry.at.timestamp()),
-            person=person,
-            name=name,
-            conversation=intent.conversation,
-            audience=intent.audience,
-            text=text,
-            pictures=pictures.get(entry.position, ""),
-            position="" if is_own or len(recollection.perceptions) == 1 else entry.position,
-            importance=weight,
-            is_own=is_own,
+        moments.append(
+            Moment(
+                turn=intent.turn,
+                at_s=int(entry.at.timestamp()),
+                person=intent.person if is_own else entry.person or "",
+                name="" if is_own else entry.name or "",
+                conversation=intent.conversation,
+                audience=intent.audience,
+                text="" if is_posted else entry.content[:TEXT_CHARS],
+                pictures=pictures.get(entry.position, ""),
+                position="" if is_own or len(recollection.perceptions) == 1 else entry.position,
+                importance=weight,
+                is_own=is_own,
+            )
         )
-        moments.append(moment)
     return replace(intent, moments=tuple(_keyed(moments, told))) if moments else intent
 
 

@@ -70,18 +70,18 @@ def shown(psyche: Psyche, traits: tuple[float, ...], kernel_hash: str, at_s: flo
             {
                 **{name: getattr(edge, name) for name in _EDGE},
                 "words": words.edge_words(words.edge_bands(edge)),
-                "last_at": _instant(was.at_s),
+                "last_at": instant(was.at_s),
             }
             for was in psyche.edges
             for edge in (advance_edge(was, at_s, kernel),)
         ],
         "appraisals": [
-            {"person": one.person, "kind": one.kind, "strength": one.strength, "at": _instant(one.at_s)}
+            {"person": one.person, "kind": one.kind, "strength": one.strength, "at": instant(one.at_s)}
             for one in psyche.appraisals
         ],
         "traits": asdict(kernel),
         "kernel_hash": kernel_hash,
-        "at": _instant(at_s),
+        "at": instant(at_s),
     }
 
 
@@ -112,5 +112,6 @@ def numbered(attention: Mapping[str, Any]) -> str:
     return f"meaning {attention['m']:.2f} against {attention['theta']:.2f}; {parts}"
 
 
-def _instant(at_s: float) -> str:
+def instant(at_s: float) -> str:
+    """Return an instant as documents write it. Pure."""
     return datetime.fromtimestamp(at_s, UTC).isoformat().replace("+00:00", "Z")

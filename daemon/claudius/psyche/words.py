@@ -178,15 +178,12 @@ class Cues(Struct, frozen=True):
         exact, beginnings = self.exact, self.beginnings
         for at, token in enumerate(heard):
             word = token.word
-            for name, parts in exact.get(word, ()):
+            near = beginnings.get(word[:_INDEXED_LETTERS], ())
+            begun = [one for one in near if word.startswith(one[1][0].beginnings)]
+            for name, parts in (*exact.get(word, ()), *begun):
                 last = _rest(parts, 1, heard, at)
                 if last >= 0:
                     yield Hit(name, at, last)
-            for name, parts in beginnings.get(word[:_INDEXED_LETTERS], ()):
-                if word.startswith(parts[0].beginnings):
-                    last = _rest(parts, 1, heard, at)
-                    if last >= 0:
-                        yield Hit(name, at, last)
 
 
 def _rest(parts: tuple[CuePart, ...], n: int, heard: Sequence[Token], at: int) -> int:

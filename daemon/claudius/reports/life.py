@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from itertools import pairwise
 from math import floor, log10
@@ -16,6 +16,7 @@ import msgspec
 from claudius.decoding import ready
 from claudius.home import Home
 from claudius.memory.records import Records
+from claudius.psyche import showing
 from claudius.psyche.bands import mood_of
 from claudius.psyche.change import DEAD, HALF_S
 from claudius.psyche.personality import Kernel
@@ -63,8 +64,8 @@ def life(home: Home, begin: datetime, end: datetime, px: int = 800) -> dict[str,
     turns = list(_turns(moves, from_s, to_s))
     loudest = sorted(turns, key=lambda one: -abs(one["delta"]))[:MOST_TOLD]
     return {
-        "from": _instant(from_s),
-        "to": _instant(to_s),
+        "from": showing.instant(from_s),
+        "to": showing.instant(to_s),
         "zone": str(datetime.now().astimezone().tzinfo or "UTC"),
         "lanes": [_lane(lane, inside, from_s, to_s, columns) for lane in lanes],
         "turns": [one | _whose(told.get(one["turn"])) for one in turns],
@@ -156,10 +157,6 @@ def _runs(curve: Curve, inside: Sequence[float], from_s: float, to_s: float, col
                 run.append(point)
     if run:
         yield run
-
-
-def _instant(at_s: float) -> str:
-    return datetime.fromtimestamp(at_s, UTC).isoformat().replace("+00:00", "Z")
 
 
 class MovedTurn(NamedTuple):

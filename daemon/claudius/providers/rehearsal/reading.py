@@ -300,11 +300,19 @@ def _changed(seen: ReadRequest, lines: Lines) -> Deeds | None:
     if not when:
         return Deeds(("cancelled",), ({"do": "cancel", "plan": "all" if is_all else meant[0]},))
     rest, told = min(_peel(when, lines), _peel(f"at {when}", lines), key=lambda one: len(one[0]))
-    dated = re.match(r"\w+ (\d{1,2} \w+)", seen.plans[meant[0]])
-    if dated and "hour" in told and not _day(told, seen.now):  # on the day that `Thu 27 Nov 9:00: …` names
-        told = {**told, "iso": str(_day(_peel(dated[1], lines)[1], seen.now - timedelta(days=1)))}
-    at = {} if rest or not told else _planned(told, seen.now, lines)
+    at = {} if rest or not told else _planned(_kept(told, seen.plans[meant[0]], seen.now, lines), seen.now, lines)
     return Deeds(("moved",), ({"do": "move", "plan": meant[0], **at},)) if at else Deeds(("reminder without a time",))
+
+
+def _kept(told: Told, plan: str, now: datetime, lines: Lines) -> Told:
+    """Return what a move tells, with the day or the hour of the plan, `Thu 27 Nov 9:00: …`, where it tells none."""
+    before = re.match(r"\w+ (\d{1,2} \w+)(?: (\d{1,2}):(\d\d)[,:])?", plan)
+    with suppress(ValueError):  # no calendar has the day: nothing is planned
+        if before and not (day := _day(told, now)) and "hour" in told:
+            return {**told, "iso": str(_day(_peel(before[1], lines)[1], now - timedelta(days=1)))}
+        if before and before[2] and day and not {"hour", "name", "part"} & {*told} and told.get("near") != "tonight":
+            return {"iso": str(day), "hour": before[2].zfill(2), "minute": before[3]}
+    return told
 
 
 def _meant(words: str, among: Mapping[str, str], lines: Lines) -> list[str]:
