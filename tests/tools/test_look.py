@@ -46,7 +46,7 @@ async def test_what_is_no_small_arithmetic_is_refused(expression: str) -> None:
     [
         ("Asia/Tokyo", "", "", "Thursday, 26 November 2026, 21:00 (Asia/Tokyo, UTC+09:00)"),
         ("Europe/Berlin", "2026-12-24", "", "Thursday, 24 December 2026 (Europe/Berlin, UTC+01:00), in 28 days"),
-        ("UTC", "", "3 weeks", "Thursday, 17 December 2026, 12:00 (UTC), in 21 days"),
+        ("Etc/UTC", "", "3 weeks", "Thursday, 17 December 2026, 12:00 (UTC), in 21 days"),
         ("UTC", "2027-01-31", "1 month", "Sunday, 28 February 2027 (UTC), in 94 days"),
         ("UTC", "2028-02-29T08:15", "-1 year", "Sunday, 28 February 2027, 08:15 (UTC), in 94 days"),
         ("Asia/Kolkata", "2026-11-25T20:00Z", "", "Thursday, 26 November 2026, 01:30 (Asia/Kolkata, UTC+05:30), today"),

@@ -119,7 +119,7 @@ def time_in(name: str, at: datetime, date: str = "", add: str = "") -> str:
     far = f", in {count}" if days > 0 else f", {count} ago" if days else ", today"
     day = f"{WEEKDAYS[then.weekday()]}, {then.day} {MONTHS[then.month - 1]} {then.year}"
     hour = f", {then:%H:%M}" if (then.hour, then.minute) != (0, 0) or not date else ""
-    return f"{day}{hour} ({name if name == 'UTC' else f'{name}, UTC{offset}'}){far if date or add else ''}"
+    return f"{day}{hour} ({'UTC' if name[-3:] == 'UTC' else f'{name}, UTC{offset}'}){far if date or add else ''}"
 
 
 def _shifted(at: datetime, add: str) -> datetime:
