@@ -364,6 +364,7 @@ DONE: dict[str, list[dict[str, Any]]] = {
     "I'm not allergic to walnuts": [{"do": "no_longer", "fact": "f2", "text": "I'm not allergic to walnuts"}],
     "I no longer live in Turin": [{"do": "no_longer", "fact": "f3", "text": "I no longer live in Turin"}],
     "I left the mill.": [{"do": "no_longer", "fact": "f4", "text": "I left the mill."}],
+    "I lost my job at the mill": [{"do": "no_longer", "fact": "f4", "text": "I lost my job at the mill"}],
     "Forget that I hate coriander": [{"do": "forget", "fact": "f5"}],
     "please forget f2": [{"do": "forget", "fact": "f2"}],
     "it's parsley, not coriander": [{"do": "know", "text": "Hates parsley", "kind": "other", "instead_of": "f5"}],
