@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import msgspec
 from msgspec.structs import replace
 
 from claudius.config.load import Loaded
@@ -66,6 +67,7 @@ platform.openai.com/docs/api-reference/chat."""
 API = "/v1"
 """Where nearly every server has its chat completions."""
 CONNECT_S = 10.0
+_JSON = {"Content-Type": "application/json"}
 
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 """Hosts of this machine, which may take their time."""
@@ -164,8 +166,12 @@ class OpenAICompat:
             facts = await self._server.learned(model) if self._server else NO_FACTS
             request = await self._fitted(request, facts, model)
             said = StreamedCompletion(request, model, facts)
-            path, body = self._asked(request, facts, model)
-            async with self._clients.one() as client, client.stream("POST", path, json=body) as response:
+            path, asked = self._asked(request, facts, model)
+            body = msgspec.json.encode(asked)
+            async with (
+                self._clients.one() as client,
+                client.stream("POST", path, content=body, headers=_JSON) as response,
+            ):
                 if response.status_code != 200:
                     raise await self._refused(await _status_error(response), response.status_code)
                 began = True

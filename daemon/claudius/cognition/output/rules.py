@@ -399,15 +399,13 @@ def repeats(text: str, rules: OutputRules) -> bool:
 def echoes(reply: str, message: str) -> bool:
     """Return whether a reply is mostly the message that it answers, and says nothing of its own. Pure."""
     heard, said = _WORDS.findall(message.casefold()), _WORDS.findall(reply.casefold())
-    shared = sum(map(set(said).__contains__, heard))  # the most that one piece could repeat
-    if min(len(heard), len(said)) < ECHO_WORDS or shared < ECHO_SHARE * len(heard):
+    own = set(said) - set(heard)
+    if min(len(heard), len(said)) < ECHO_WORDS or (own and len(heard) < 3 * ECHO_WORDS):
         return False
-    same = SequenceMatcher(None, heard, said, autojunk=False).find_longest_match()
-    own = [word for word in said if word not in heard]
-    if not own:
-        return same.size >= ECHO_SHARE * len(heard)
-    is_long = len(heard) >= 3 * ECHO_WORDS
-    return is_long and same.size >= ECHO_SHARE * max(len(heard), len(said))
+    least = ECHO_SHARE * (max(len(heard), len(said)) if own else len(heard))
+    if sum(map(set(said).__contains__, heard)) < least:  # the most that one piece could repeat
+        return False
+    return SequenceMatcher(None, heard, said, autojunk=False).find_longest_match().size >= least
 
 
 def _why_not_plain(raw: str, rules: OutputRules) -> tuple[str, ...]:
