@@ -56,6 +56,8 @@ from claudius.provider import (
 AUTO = "auto"
 OLLAMA_S = 0.2
 """How long a local Ollama may take to answer."""
+AGAIN_S = 0.1
+"""How soon a deadline is looked at again that passed while nobody waited for the model."""
 BACKOFF_BASE_S = 0.5
 BACKOFF_CAP_S = 8.0
 PATIENCE_S = 60.0
@@ -264,27 +266,44 @@ class Chain:
 
     async def _timed(self, provider: Provider, request: Request) -> AsyncGenerator[Event, None]:
         """Apply the deadlines to one call. Raises: TimedOut, or Cut if the provider ended without `Done`."""
-        loop = asyncio.get_running_loop()
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        idle_s, before = self._settings.idle_s, task.cancelling() if task else 0
         reading_s = max(self._settings.first_byte_s, patience_of(provider, request))
         last = loop.time() + self._settings.total_s + reading_s - self._settings.first_byte_s
         next_by, which = loop.time() + reading_s, "first byte"
+        is_waiting = is_over = False
+        timer: asyncio.TimerHandle
+
+        def look() -> None:  # a timer for each event would cost a tenth of a turn's CPU
+            nonlocal is_over, timer
+            left_s = min(last, next_by) - loop.time()
+            if is_waiting and task and left_s <= 0:
+                is_over = task.cancel()
+            else:
+                timer = loop.call_later(max(AGAIN_S, min(left_s, idle_s)), look)
+
+        timer = loop.call_at(min(last, next_by, loop.time() + idle_s), look)
         events = provider.complete(request)
         try:
             while True:
+                is_waiting = True
                 try:
-                    async with asyncio.timeout_at(min(last, next_by)):
-                        event = await anext(events)
-                except TimeoutError as error:
+                    event = await anext(events)
+                except asyncio.CancelledError as error:
+                    if not (is_over and task) or task.uncancel() > before:  # somebody else ends it
+                        raise
                     which = "total" if loop.time() >= last else which
                     raise TimedOut(f"the model did not answer in time ({which})", provider=provider.name) from error
                 except StopAsyncIteration as error:
                     raise Cut("the model ended without saying so", provider=provider.name) from error
+                is_waiting = False
                 yield event
                 if isinstance(event, Done):
                     return
                 if not isinstance(event, Reset):
-                    next_by, which = loop.time() + self._settings.idle_s, "idle"
+                    next_by, which = loop.time() + idle_s, "idle"
         finally:
+            timer.cancel()
             close = getattr(events, "aclose", None)
             if close:  # an iterator that cannot be closed holds nothing
                 with suppress(ProviderError):

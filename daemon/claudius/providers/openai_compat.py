@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import msgspec
+from msgspec.json import encode
 from msgspec.structs import replace
 
 from claudius.config.load import Loaded
@@ -166,12 +166,8 @@ class OpenAICompat:
             facts = await self._server.learned(model) if self._server else NO_FACTS
             request = await self._fitted(request, facts, model)
             said = StreamedCompletion(request, model, facts)
-            path, asked = self._asked(request, facts, model)
-            body = msgspec.json.encode(asked)
-            async with (
-                self._clients.one() as client,
-                client.stream("POST", path, content=body, headers=_JSON) as response,
-            ):
+            path, body = self._asked(request, facts, model)
+            async with self._clients.one() as one, one.stream("POST", path, content=body, headers=_JSON) as response:
                 if response.status_code != 200:
                     raise await self._refused(await _status_error(response), response.status_code)
                 began = True
@@ -199,12 +195,13 @@ class OpenAICompat:
             self._server.note(facts, request, done.usage, (first_s, time.monotonic() - started), done.text)
         yield done
 
-    def _asked(self, request: Request, facts: Facts, model: str) -> tuple[str, dict[str, Any]]:
+    def _asked(self, request: Request, facts: Facts, model: str) -> tuple[str, bytes]:
         """Return where a request goes, and its body."""
         enforced = enforcing(facts.enforces, request.form)
         if facts.family == "ollama" and self._server:
-            return f"{self._server.root}/api/chat", _native(request, model, facts) | enforced
-        return f"{self._base_url.rstrip('/')}/chat/completions", _body(request, model, self._limit) | enforced
+            return f"{self._server.root}/api/chat", encode(_native(request, model, facts) | enforced)
+        at = f"{self._base_url.rstrip('/')}/chat/completions"
+        return at, encode(_body(request, model, self._limit) | enforced)
 
     async def _fitted(self, request: Request, facts: Facts, model: str) -> Request:
         """Give the reply the room that the prompt leaves. Raises: TooLong if that is too little to answer in.
