@@ -56,8 +56,6 @@ from claudius.provider import (
 AUTO = "auto"
 OLLAMA_S = 0.2
 """How long a local Ollama may take to answer."""
-AGAIN_S = 0.1
-"""How soon a deadline is looked at again that passed while nobody waited for the model."""
 BACKOFF_BASE_S = 0.5
 BACKOFF_CAP_S = 8.0
 PATIENCE_S = 60.0
@@ -279,8 +277,8 @@ class Chain:
             left_s = min(last, next_by) - loop.time()
             if is_waiting and task and left_s <= 0:
                 is_over = task.cancel()
-            else:
-                timer = loop.call_later(max(AGAIN_S, min(left_s, idle_s)), look)
+            else:  # after a while, if it passed while nobody waited
+                timer = loop.call_later(max(0.1, min(left_s, idle_s)), look)
 
         timer = loop.call_at(min(last, next_by, loop.time() + idle_s), look)
         events = provider.complete(request)
