@@ -196,3 +196,17 @@ def lived(home: Home, voice: Scripted, story: Callable[[Days], Awaitable[None]],
             return loop.run_until_complete(life())
         finally:
             loop.close()
+
+
+def kept(home: Home, *words: str) -> list[str]:
+    """Return the tables of the database whose rows hold one of these words, but the index, which is merged later."""
+    found = []
+    with closing(sqlite3.connect(f"file:{home.database}?mode=ro", uri=True)) as made:
+        tables = made.execute(
+            r"SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'moment\_%' ESCAPE '\'"
+        )
+        for (table,) in tables.fetchall():
+            rows = made.execute(f'SELECT * FROM "{table}"').fetchall()  # noqa: S608 - our own names
+            if any(word in str(row).casefold() for row in rows for word in words):
+                found.append(table)
+    return sorted(found)

@@ -2,31 +2,17 @@
 
 import asyncio
 import shutil
-import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from driven import reply
+from living import kept
 from slack_daemon import MENTION, PATIENCE_S, SlackDaemon, slack_daemon
 
 SECRET = "quokka"
 STATE = {"soul_state_check": "true", "soul_state_update": f"conversationSummary: they keep a {SECRET}"}
-
-
-def holding(daemon: SlackDaemon) -> list[str]:
-    """Return the tables whose rows hold the word."""
-    found = []
-    with closing(sqlite3.connect(f"file:{daemon.home.database}?mode=ro", uri=True)) as made:
-        tables = made.execute(
-            r"SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'moment\_%' ESCAPE '\'"
-        )
-        for (table,) in tables.fetchall():
-            rows = made.execute(f'SELECT * FROM "{table}"').fetchall()  # noqa: S608 - our own names
-            found += [table] * any(SECRET in str(row) for row in rows)
-    return sorted(found)
 
 
 @pytest.fixture
@@ -48,7 +34,7 @@ async def test_r31_nothing_is_left_of_a_deleted_message_whatever_is_killed(daemo
     await daemon.drained(heard=1)
     await daemon.slack.say("C1", "U2", f"{MENTION} what is kept here?", thread_ts=ts)
     await daemon.drained(heard=2)
-    before = holding(daemon)
+    before = kept(daemon.home, SECRET)
     assert daemon.process
     tracer = await asyncio.create_subprocess_exec(
         *("strace", "-f", "-p", str(daemon.process.pid), "-o", "/dev/null", "-e", "trace=fdatasync,fsync"),
@@ -62,8 +48,8 @@ async def test_r31_nothing_is_left_of_a_deleted_message_whatever_is_killed(daemo
     await daemon.ended()
     await tracer.wait()
     await daemon.start()
-    await daemon.until(lambda: not holding(daemon), what="nothing is left")
+    await daemon.until(lambda: not kept(daemon.home, SECRET), what="nothing is left")
     await daemon.stop()
 
     assert {"outbox", "soul_state"} <= set(before)
-    assert holding(daemon) == []
+    assert kept(daemon.home, SECRET) == []

@@ -18,6 +18,7 @@ from claudius.provider import Event, Request
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import Alive, alive
 from driven import reply
+from living import kept
 
 ANA = "rehearsal:t:ana"
 HALL, OTHER = "rehearsal:t:hall:1", "rehearsal:t:den:1"
@@ -41,20 +42,6 @@ async def hear(
     """Have a person say something; return once it is answered."""
     await soul.network.hear(text, person=person, conversation=place, is_shared=is_shared, key=key)
     await soul.idle()
-
-
-def kept(home: Home, *words: str) -> list[str]:
-    """Return the tables of the database whose rows hold one of these words, but the index, which is merged later."""
-    found = []
-    with closing(sqlite3.connect(f"file:{home.database}?mode=ro", uri=True)) as made:
-        tables = made.execute(
-            r"SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'moment\_%' ESCAPE '\'"
-        )
-        for (table,) in tables.fetchall():
-            rows = made.execute(f'SELECT * FROM "{table}"').fetchall()  # noqa: S608 - our own names
-            if any(word in str(row).casefold() for row in rows for word in words):
-                found.append(table)
-    return sorted(found)
 
 
 class Waiting(Scripted):
