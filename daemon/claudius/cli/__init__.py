@@ -201,17 +201,19 @@ def main(argv: list[str] | None = None) -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(EXIT_FAILED)
-    except (OSError, UnicodeEncodeError) as error:
+    except (OSError, UnicodeError) as error:
         message, code = _from_outside(error, argv or sys.argv)
         click.echo(f"claudius: {secrets.blot(message)}", err=True)
         sys.exit(code)
     sys.exit(result if isinstance(result, int) else 0)
 
 
-def _from_outside(error: OSError | UnicodeEncodeError, argv: Sequence[str]) -> tuple[str, int]:
+def _from_outside(error: OSError | UnicodeError, argv: Sequence[str]) -> tuple[str, int]:
     """Describe a file or argument error, with its exit code; an error from neither is a bug and is raised again."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}: make sure that you may read and write there", EXIT_FAILED
     if isinstance(error, UnicodeEncodeError) and any("\udc80" <= sign <= "\udcff" for sign in "".join(argv)):
         return f"an argument is not UTF-8 text: {error.object!r}", EXIT_USAGE
+    if isinstance(error, UnicodeDecodeError):
+        return f"the file is not UTF-8 text ({error.reason}): save it as UTF-8", EXIT_USAGE
     raise error

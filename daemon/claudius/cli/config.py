@@ -19,8 +19,6 @@ from claudius.reports.opened import edit, noted
 if TYPE_CHECKING:
     from claudius.memory.store import Store
 
-PAUSED = "runtime.paused"
-
 
 @click.group(cls=Group)
 def config() -> None:
@@ -61,7 +59,7 @@ def set_(key: str, value: str) -> None:
     if key in SECRETS:
         raise BadConfiguration("config.toml", key, "is a secret", f"write it into {home.env_file} (mode 0600)")
     parsed = parse_value(key, value)
-    if key == PAUSED and (place := place_of(home)).is_postgres:
+    if key == "runtime.paused" and (place := place_of(home)).is_postgres:
         _pause(home, is_paused=parsed)
         click.echo(f"{key} = {toml(parsed)}, for every process of {place.shown}")
         if parsed or not load(home, os.environ).config.runtime.paused:

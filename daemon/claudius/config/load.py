@@ -265,8 +265,7 @@ def _check_zone(name: str, file: str, key: str) -> None:
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # noqa: PLC0415 - only needed if a zone is set
 
     try:
-        if name:
-            ZoneInfo(name)
+        ZoneInfo(name or "UTC")
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         fix = "write an IANA name, such as Europe/Rome"
         raise BadConfiguration(file, key, f"there is no zone {name!r}", fix) from error
@@ -451,10 +450,10 @@ def check_setting(home: Home, key: str, value: Any, check: Callable[[Loaded], No
     Writes nothing. Raises: BadConfiguration, also by `check`; BadHome.
     """
     file = home.config.resolve()  # it may be a symlink to where the owner keeps such files
-    before = file.read_text("utf-8-sig") if file.exists() else ""
+    _read_toml(file, None)  # raises: it says what cannot be read there
     if file.parent.exists() and not os.access(file.parent, os.W_OK):
         raise BadHome(f"{file.parent} cannot be written to: {key} is set there")
-    text = _with(before, key, toml(value))
+    text = _with(file.read_text("utf-8-sig") if file.exists() else "", key, toml(value))
     check(load(home, {}, text))
     return text
 

@@ -36,7 +36,6 @@ DISTRUSTED = timedelta(hours=24)
 OURS = ("terminal",)
 """Networks whose timestamps come from this machine."""
 
-
 running_s = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 """Returns monotonic seconds; they include time spent suspended if the system counts it."""
 
@@ -47,10 +46,11 @@ def set_wall(env: Mapping[str, str]) -> Callable[[], datetime]:
     if not given:
         return partial(datetime.now, UTC)
     try:
-        offset = datetime.fromisoformat(given) - datetime.now(UTC)
+        near = given if given[0] in "12" else ""  # what is reckoned from the years 1 or 9999 has no date
+        offset = datetime.fromisoformat(near) - datetime.now(UTC)
     except (ValueError, TypeError) as error:
         raise BadConfiguration(
-            "environment", "CLAUDIUS_CLOCK", f"{given!r} is not an instant", "write it as 2026-01-01T00:00:00Z"
+            "environment", "CLAUDIUS_CLOCK", f"{given!r} is no usable instant", "write it as 2026-01-01T00:00:00Z"
         ) from error
     return lambda: datetime.now(UTC) + offset
 
