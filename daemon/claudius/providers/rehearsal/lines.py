@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from string import Template
 
-import msgspec
-from msgspec import Struct, field
+from msgspec import Struct, ValidationError, convert, field
 
 from claudius.decoding import ready
 from claudius.errors import BadSoul
@@ -92,13 +91,13 @@ class Lines:
         try:
             base = (shipped or file).head
             head = {**base, **file.head}
-            words = msgspec.convert({**head, "patterns": {**base["patterns"], **head["patterns"]}}, ready(LinesHead))
+            words = convert({**head, "patterns": {**base["patterns"], **head["patterns"]}}, ready(LinesHead))
             names = words.names | {"HEARS": re.sub(r"\?P<\w+>", "?:", "|".join([fact.hears for fact in words.facts]))}
             self.patterns = {name: _compiled(text, names) for name, text in words.patterns.items()}
             self.times = [_compiled(rf"(?<![\w-])(?:{text})$", names) for text in words.times]
             fits = [rf"(?!(?:{one.but_not})(?![\w']))(?:{one.only})$" for one in words.facts]
             self.facts = [(fact, _compiled(fit, names)) for fact, fit in zip(words.facts, fits, strict=True)]
-        except (msgspec.ValidationError, re.error, KeyError, TypeError) as error:
+        except (ValidationError, re.error, KeyError, TypeError) as error:
             raise BadSoul(str(file.source), 1, f"its head: {error}", "the shipped file shows what fits") from error
         self.words, self.sections = words, sections_of(file)
         self.secrets = [cue for text in words.never_keep for cue in cues(text)]
@@ -115,12 +114,12 @@ class Lines:
         bare = self.patterns["stress"].sub("", text)
         for name, section in self.sections.items():
             topic, _, language = name.partition(", in ")
-            rank = ranks.get(topic.partition(",")[0], 0)
+            rank, turned = ranks.get(it := topic.partition(",")[0], 0), self.patterns.get(f"turns {it}")
             for cue in section.cues if rank or (language or "English") == tongue else ():
                 said = text if cue in text else bare
                 if cue in said and (rank, len(cue)) > found[:2]:
                     most = len(text) if rank else 6 if self.patterns["small talk"].match(topic) else 14  # other words
-                    is_turned = rank == 1 and self.patterns["turns"].search(said.replace(cue, " + ", 1))
+                    is_turned = turned and turned.search(said.replace(cue, " + ", 1))
                     if not (is_turned or text.count(" ") - cue.count(" ") > most):
                         found = (rank, len(cue), name, cue)
         return found[2:]

@@ -300,19 +300,8 @@ def _changed(seen: ReadRequest, lines: Lines) -> Deeds | None:
     if not when:
         return Deeds(("cancelled",), ({"do": "cancel", "plan": "all" if is_all else meant[0]},))
     rest, told = min(_peel(when, lines), _peel(f"at {when}", lines), key=lambda one: len(one[0]))
-    at = {} if rest or not told else _planned(_kept(told, seen.plans[meant[0]], seen.now, lines), seen.now, lines)
+    at = {} if rest or not told else _planned(told, seen.now, lines, seen.plans[meant[0]])
     return Deeds(("moved",), ({"do": "move", "plan": meant[0], **at},)) if at else Deeds(("reminder without a time",))
-
-
-def _kept(told: Told, plan: str, now: datetime, lines: Lines) -> Told:
-    """Return what a move tells, with the day or the hour of the plan, `Thu 27 Nov 9:00: …`, where it tells none."""
-    before = re.match(r"\w+ (\d{1,2} \w+)(?: (\d{1,2}):(\d\d)[,:])?", plan)
-    with suppress(ValueError):  # no calendar has the day: nothing is planned
-        if before and not (day := _day(told, now)) and "hour" in told:
-            return {**told, "iso": str(_day(_peel(before[1], lines)[1], now - timedelta(days=1)))}
-        if before and before[2] and day and not {"hour", "name", "part"} & {*told} and told.get("near") != "tonight":
-            return {"iso": str(day), "hour": before[2].zfill(2), "minute": before[3]}
-    return told
 
 
 def _meant(words: str, among: Mapping[str, str], lines: Lines) -> list[str]:
@@ -401,12 +390,16 @@ def _day(told: Told, now: datetime) -> date | None:
     return None
 
 
-def _planned(told: Told, now: datetime, lines: Lines) -> Told:
-    """Return `at` and `repeat` of an act: the first such instant after `now`; {} if it names none."""
+def _planned(told: Told, now: datetime, lines: Lines, moved: str = "") -> Told:
+    """Return `at` and `repeat`, the first such instant; {} for none. What is not told of a `moved` plan stays."""
+    before = re.match(r"\w+ (\d{1,2} \w+)(?: (\d{1,2}):(\d\d)[,:])?", moved)  # "Thu 27 Nov 9:00: …"
+    kept = _peel(before[1], lines)[1] if before and "hour" in told else {}
     try:
-        day = _day(told, now)
-    except ValueError:
+        day = _day(told, now) or _day(kept, now - timedelta(days=1))
+    except ValueError:  # no calendar has the day
         return {}
+    if before and before[2] and day and not {"hour", "name", "part"} & {*told} and told.get("near") != "tonight":
+        told = {**told, "hour": before[2].zfill(2), "minute": before[3]}
     zone, every, rhythms = now.tzinfo or UTC, told.get("every", ""), lines.words.rhythms
     repeat = ",".join([one for one in DAYS if re.search(rf"\b{one}\w*day", every)]) or rhythms.get(every, "")
     at, is_timed = now, bool({"hour", "name"} & {*told})
