@@ -26,7 +26,7 @@ from claudius.errors import (
     Unavailable,
     Unreachable,
 )
-from claudius.provider import Delta, Done, Event, Message, Provider, Request, Reset
+from claudius.provider import Delta, Done, Event, Failing, Message, Provider, Request, Reset
 from claudius.providers.chain import Chain
 from claudius.providers.scripted import Line, Reply, Scripted
 from claudius.testing.provider_contract.voice import ASK, ending, fails, hear, said, until
@@ -241,6 +241,37 @@ async def test_deadlines_hold_for_every_voice(settings: ModelSettings, line: Lin
     assert isinstance(error, TimedOut)
     assert which in error.message
     assert one.open == 0
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+async def test_a_deadline_leaves_no_cancellation_behind(goes_on: bool, world: World) -> None:  # noqa: FBT001 - a row
+    """A provider may make another error of its cancellation, or go on; each event may be heard by another task."""
+
+    class Deaf(Scripted):
+        """A provider that does not end where it is cancelled."""
+
+        async def complete(self, request: Request) -> AsyncIterator[Event]:
+            """Hang, and hang again where it goes on."""
+            while True:
+                yield Reset()
+                try:
+                    await asyncio.Event().wait()
+                except asyncio.CancelledError as error:
+                    if not goes_on:
+                        raise Unreachable(request.tail) from error
+
+    stream = world.chain(Deaf(), settings=ModelSettings(first_byte_s=0.05, retries=0)).complete(ASK)
+    heard = [(await asyncio.create_task(_next(stream))) for _ in range(2 + goes_on)]
+    left = [cancelling for _, cancelling in heard]
+
+    assert left == [0] * len(heard)
+    assert isinstance(heard[-1][0], Reset if goes_on else Failing)
+
+
+async def _next(stream: AsyncIterator[Event]) -> tuple[Event, int]:
+    task = asyncio.current_task()
+    assert task
+    return await anext(stream), task.cancelling()
 
 
 async def test_a_slow_listener_is_not_a_silent_model(world: World) -> None:

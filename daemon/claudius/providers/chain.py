@@ -264,40 +264,42 @@ class Chain:
 
     async def _timed(self, provider: Provider, request: Request) -> AsyncGenerator[Event, None]:
         """Apply the deadlines to one call. Raises: TimedOut, or Cut if the provider ended without `Done`."""
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        idle_s, before = self._settings.idle_s, task.cancelling() if task else 0
+        loop, idle_s = asyncio.get_running_loop(), self._settings.idle_s
         reading_s = max(self._settings.first_byte_s, patience_of(provider, request))
         last = loop.time() + self._settings.total_s + reading_s - self._settings.first_byte_s
         next_by, which = loop.time() + reading_s, "first byte"
-        is_waiting = is_over = False
+        waiting: asyncio.Task[object] | None = None
+        is_over = False
         timer: asyncio.TimerHandle
+        event: Event | None = None
 
         def look() -> None:  # a timer for each event would cost a tenth of a turn's CPU
             nonlocal is_over, timer
             left_s = min(last, next_by) - loop.time()
-            if is_waiting and task and left_s <= 0:
-                is_over = task.cancel()
-            else:  # after a while, if it passed while nobody waited
-                timer = loop.call_later(max(0.1, min(left_s, idle_s)), look)
+            if waiting and left_s <= 0 and not is_over:
+                is_over = waiting.cancel()
+            timer = loop.call_later(max(0.1, min(left_s, idle_s)), look)
 
         timer = loop.call_at(min(last, next_by, loop.time() + idle_s), look)
         events = provider.complete(request)
         try:
-            while True:
-                is_waiting = True
+            while not isinstance(event, Done):
+                task = waiting = asyncio.current_task()
+                before = task.cancelling() if task else 0
                 try:
                     event = await anext(events)
                 except asyncio.CancelledError as error:
-                    if not (is_over and task) or task.uncancel() > before:  # somebody else ends it
+                    if not (is_over and task) or task.cancelling() > before + 1:  # somebody else ends it
                         raise
                     which = "total" if loop.time() >= last else which
                     raise TimedOut(f"the model did not answer in time ({which})", provider=provider.name) from error
                 except StopAsyncIteration as error:
                     raise Cut("the model ended without saying so", provider=provider.name) from error
-                is_waiting = False
+                finally:
+                    if is_over and task:  # also where the provider made another error of it, or went on
+                        task.uncancel()
+                    waiting, is_over = None, False
                 yield event
-                if isinstance(event, Done):
-                    return
                 if not isinstance(event, Reset):
                     next_by, which = loop.time() + idle_s, "idle"
         finally:
