@@ -268,7 +268,7 @@ ANSWERS: list[tuple[dict[str, Any], str | list[str], list[str], list[str]]] = [
     *(({}, asked, ["takes a model"], ["2026"]) for asked in ("what day is it in 10 days?", "what date will it be in three weeks?")),
     # A language is never mistaken for another, nor is one understood that no line is written in.
     *(({}, text, ["can't read that|beyond my written lines"], []) for text in ("ik ben blij dat je er bent", "Jag är trött", "Mój pies jest chory", "mám hlad", "Мне грустно", "Привет, как дела", "مرحبا", "नमस्ते दुनिया", "γειά σου", "やあ", "我喜欢绿茶", "배고파요")),
-    *(({}, text, [], ["can't read that|beyond my written lines|modèle"]) for text in ("Zoë", "Łódź is nice", "naïve me, I know", "42")),
+    *(({}, text, [], ["can't read that|beyond my written lines|modèle"]) for text in ("Zoë", "Łódź is nice", "naïve me, I know", "42", "Salut !", "Tu vas bien ?", "Te amo")),
     # No words.
     *(({}, text, ["no words|words I can do"], []) for text in ("", "   ", "…", "👍", "?!")),
 ]  # fmt: skip
@@ -766,14 +766,15 @@ class TestTheFile:
     def test_an_owners_file_may_hold_only_what_it_changes(self) -> None:
         """Another soul's lines give another voice; cues, sections and words that the file leaves out are the shipped."""
         shown = SOUL.files["rehearsal.md"]
-        text = "## greeting\n- Ahoy. Mira here.\n\n## how are you\n- Salty.\n\n## sea\n> how is the sea\n- Wet."
+        text = "## greeting\n- Ahoy. Mira here.\n\n## how are you\n- Salty.\n\n## sea\n> how is the sea\n- Wet.\n\n## hi, in Japanese\n> やあ\n- はい。"
         lines = Lines(SoulFile(shown.name, text, Path("rehearsal.md"), "", {"patterns": {"all": "tutti"}}, 1), shown)
 
         said = [
-            speech(read(reply(Scene().request(one), lines))) for one in ("Hello", "How are you?", "How is the sea?")
+            speech(read(reply(Scene().request(one), lines)))
+            for one in ("Hello", "How are you?", "How is the sea?", "やあ")
         ]
 
-        assert said == ["Ahoy. Mira here.", "Salty.", "Wet."]
+        assert said == ["Ahoy. Mira here.", "Salty.", "Wet.", "はい。"]
         assert "Claudius" in speech(read(reply(Scene().request("Who are you?"), lines)))
 
 

@@ -383,7 +383,7 @@ def _tongues(*more: tuple[str, str]) -> dict[str, tuple[frozenset[str], dict[str
     """Return of each language its words, and how likely each three letters and any others are in it. Pure."""
     texts = {one: [*words, *FUNCTION_WORDS_OF.get(one, ())] for one, words in COMMON_WORDS_OF.items()}
     for language, text in more:
-        texts[language.lower() or "english"].append(text)
+        texts.setdefault(language.lower() or "english", []).append(text)  # of an owner's own lines
     words = {one: frozenset(_SPELLED.findall(" ".join(said).lower())) for one, said in texts.items()}
     threes = {
         one: Counter([f" {it} "[at : at + 3] for it in held for at in range(len(it))]) for one, held in words.items()

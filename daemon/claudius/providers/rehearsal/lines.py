@@ -108,21 +108,23 @@ class Lines:
         self.tongues = tuple([(name.partition(", in ")[2], " ".join(it.cues)) for name, it in self.sections.items()])
 
     def answering(self, message: str, tongue: str) -> tuple[str, str]:
-        """Return the section of feelings, else of a tongue, with the longest cue in a message, and that cue. Pure."""
+        """Return the section of feelings, else of a tongue, else of all of a message, with its longest cue, and it. Pure."""
         ranks = {name: rank for rank, name in enumerate(reversed(self.words.feelings), 1)}
-        text, found = plain(message), (0, 0, "", "")
+        text, found = plain(message), (0, False, 0, "", "")
+        whole = {text, text[1:], text[:-1], text[1:-1]}
         bare = self.patterns["stress"].sub("", text)
         for name, section in self.sections.items():
             topic, _, language = name.partition(", in ")
             rank, turned = ranks.get(it := topic.partition(",")[0], 0), self.patterns.get(f"turns {it}")
-            for cue in section.cues if rank or (language or "English") == tongue else ():
+            is_of = bool(rank) or (language or "English") == tongue
+            for cue in section.cues if is_of else whole.intersection(section.cues):
                 said = text if cue in text else bare
-                if cue in said and (rank, len(cue)) > found[:2]:
+                if cue in said and (rank, is_of, len(cue)) > found[:3]:
                     most = len(text) if rank else 6 if self.patterns["small talk"].match(topic) else 14  # other words
                     is_turned = turned and turned.search(said.replace(cue, " + ", 1))
                     if not (is_turned or text.count(" ") - cue.count(" ") > most):
-                        found = (rank, len(cue), name, cue)
-        return found[2:]
+                        found = (rank, is_of, len(cue), name, cue)
+        return found[3:]
 
 
 def _compiled(pattern: str, names: Mapping[str, str]) -> re.Pattern[str]:
