@@ -98,6 +98,7 @@ SELECT value FROM kept WHERE conversation = :conversation AND name = :name;
 SELECT c.version, c.turns, c.process, c.previous_process, c.params, c.process_memory, c.invocation_count, c.entered_at,
     c.history_from, s.text, s.sources, coalesce(s.upto, 0) AS upto, s.nonce, c.conversation, c.last_at, c.participation,
     (SELECT coalesce(sum(p.turns), 0) FROM conversation_person p WHERE p.conversation = c.conversation) AS spoken,
+    (SELECT t.at FROM turn t WHERE t.conversation = c.conversation AND t.number = coalesce(s.upto, 0) + 1) AS unsummarised_at,
     EXISTS (SELECT 1 FROM due WHERE fired_turn IS NULL AND short > 0) AS plans_wait,
     EXISTS (SELECT 1 FROM belief) AS believes,
     EXISTS (SELECT 1 FROM inbox i WHERE i.seq = :seq AND i.turn = :turn
@@ -137,8 +138,9 @@ WHERE conversation = :conversation AND number >= :first ORDER BY number DESC LIM
 SELECT number, turn, nonce, at, audience, shown, edits FROM turn
 WHERE conversation = :conversation AND number > :upto AND number < :first ORDER BY number LIMIT :most;
 
--- name: turn_instant
-SELECT at FROM turn WHERE conversation = :conversation AND number = :number;
+-- name: turns_from_to
+SELECT f.at AS first_at, l.at AS last_at FROM turn f JOIN turn l ON l.conversation = f.conversation AND l.number = :last
+WHERE f.conversation = :conversation AND f.number = :first;
 
 -- name: entries_recalled
 SELECT number, entry_type, content, at, verb, person, name, metadata, position, stems FROM entry
@@ -236,7 +238,8 @@ RETURNING turns;
 
 -- name: conversation_spoken
 INSERT INTO conversation_person (conversation, person, turns, last_at) VALUES (:conversation, :person, 1, :at)
-ON CONFLICT (conversation, person) DO UPDATE SET turns = conversation_person.turns + 1, last_at = excluded.last_at;
+ON CONFLICT (conversation, person) DO UPDATE SET turns = conversation_person.turns + 1, last_at = excluded.last_at
+RETURNING EXISTS (SELECT 1 FROM audience_member WHERE audience = :together AND person = :person) AS can_see;
 
 -- name: answer
 UPDATE inbox SET state = :state, turn = :turn, settled_at = :settled_at, not_before = NULL, payload = CASE WHEN :state <> 'settled' THEN payload
@@ -281,9 +284,6 @@ DELETE FROM entry WHERE conversation = :conversation AND number <= :upto;
 
 -- name: entries_fewer
 UPDATE conversation SET entries = entries - :fewer WHERE conversation = :conversation;
-
--- name: audience_has
-SELECT 1 FROM audience_member WHERE audience = :audience AND person = :person;
 
 -- name: whisper_used
 UPDATE whisper SET state = 'used', used_turn = :turn WHERE id = :id AND used_turn IS NULL AND state <> 'erased';

@@ -83,6 +83,7 @@ def test_every_query_gives_the_same_columns_on_both(postgres_url: str) -> None:
         closing(PostgresConnection(StorePlace(postgres_url))) as served,
     ):
         add_functions(kept)
+        kept.execute("PRAGMA foreign_keys = ON")
         prepare(served, MEMORY, "a test")
         differing = {
             name: found

@@ -90,8 +90,9 @@ class PeopleStore:
         rows = [] if is_private else self._core.look("audience_members", audience=audience)
         is_whole = is_private or (is_listed and bool(rows) and rows[0]["known_at"] is not None)
         here = [*present, audience.removeprefix(private(""))] if is_private else present
-        kept = {one: self._core.value("canonical", person=one) or one for one in {*here, *owners}}
-        people, mine = {kept[one] for one in here}, {kept[one] for one in owners}
+        linked = self._core.look("canonicals", persons=dump([*here, *owners]))
+        kept = {row["person"]: row["canonical"] for row in linked}
+        people, mine = ({kept.get(one, one) for one in some} for some in (here, owners))
         if is_whole:
             people |= {row["person"] for row in rows if row["person"]}
         return Onlookers(people=frozenset(people) if is_whole else None, owners=frozenset(people & mine))

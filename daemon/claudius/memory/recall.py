@@ -316,10 +316,9 @@ class Past:
         turns, history_from, upto = row["turns"], row["history_from"], row["upto"]
         first = max(history_from, upto + 1)
         kept = db.all("turns_recalled", conversation=self._conversation, first=first, most=most)[::-1]
-        # between the summary and the rendered history; usually nothing is there
-        oldest = self._instant(upto + 1) if first > upto + 1 else None
+        # between the summary and the rendered history; usually nothing has expired there
         left: list[Row] = []
-        if oldest is not None and oldest < before:
+        if first > upto + 1 and row["unsummarised_at"] and row["unsummarised_at"] < before:
             place = {"conversation": self._conversation, "upto": upto, "first": first}
             left = db.all("turns_left", **place, most=EXPIRED_AT_ONCE)
         expired = [turn for turn in (*left, *kept) if turn["at"] < before][:EXPIRED_AT_ONCE]
@@ -388,15 +387,13 @@ class Past:
         return None
 
     def _left_out(self, first: int, last: int) -> LeftOut | None:
-        began, ended = (self._instant(first), self._instant(last)) if first <= last else (None, None)
-        if began is None or ended is None:
+        span = {"conversation": self._conversation, "first": first, "last": last}
+        found = self._db.one("turns_from_to", **span) if first <= last else None
+        if found is None:
             return None
         with Decoding("turn", self._conversation, first):
-            return LeftOut(count=last - first + 1, first_at=instant(began), last_at=instant(ended))
-
-    def _instant(self, number: int) -> str | None:
-        at: str | None = self._db.value("turn_instant", conversation=self._conversation, number=number)
-        return at
+            at = {name: instant(found[name]) for name in ("first_at", "last_at")}
+            return LeftOut(count=last - first + 1, **at)
 
 
 _ERASED = -1

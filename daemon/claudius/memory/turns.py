@@ -368,17 +368,12 @@ def _move_conversation(db: Database, intent: Intent, at: str) -> int | None:
             return None
         raise StaleTurn
     if intent.person:
-        db.run("conversation_spoken", conversation=intent.conversation, person=intent.person, at=at)
-        if is_terminal(intent.conversation):
-            join(db, joint(intent.conversation), intent.person, at)
+        there, together = {"conversation": intent.conversation, "person": intent.person}, joint(intent.conversation)
+        spoken = db.run("conversation_spoken", **there, at=at, together=together)
+        if is_terminal(intent.conversation) and not spoken.fetchone()["can_see"]:
+            db.run("audience_known", audience=together, now=at)
+            db.run("audience_joined", audience=together, person=intent.person)
     return moved
-
-
-def join(db: Database, audience: str, person: str, at: str) -> None:
-    """Record that a person can see an audience. Costs one read if that is already known."""
-    if db.one("audience_has", audience=audience, person=person) is None:
-        db.run("audience_known", audience=audience, now=at)
-        db.run("audience_joined", audience=audience, person=person)
 
 
 def _answer(db: Database, intent: Intent, at: str) -> list[Cursor]:
