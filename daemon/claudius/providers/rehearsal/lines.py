@@ -108,11 +108,10 @@ class Lines:
         self.tongues = tuple([(name.partition(", in ")[2], " ".join(it.cues)) for name, it in self.sections.items()])
 
     def answering(self, message: str, tongue: str) -> tuple[str, str]:
-        """Return the section of feelings, else of a tongue, else of all of a message, with its longest cue, and it. Pure."""
+        """Return the section of a feeling, else of a tongue, else one whose cue is all of it, and that cue. Pure."""
         ranks = {name: rank for rank, name in enumerate(reversed(self.words.feelings), 1)}
         text, found = plain(message), (0, False, 0, "", "")
-        whole = {text, text[1:], text[:-1], text[1:-1]}
-        bare = self.patterns["stress"].sub("", text)
+        bare, whole = self.patterns["stress"].sub("", text), {text, text[1:], text[:-1], text[1:-1]}
         for name, section in self.sections.items():
             topic, _, language = name.partition(", in ")
             rank, turned = ranks.get(it := topic.partition(",")[0], 0), self.patterns.get(f"turns {it}")

@@ -417,7 +417,7 @@ def _planned(told: Told, now: datetime, lines: Lines, moved: str = "") -> Told:
 
 
 def _hours(told: Told, lines: Lines) -> list[time]:
-    """Return the hours that may be meant, the likeliest first."""
+    """Return the hours that may be meant, the likeliest first; nobody asks for three at night without saying so."""
     named = " ".join([told.get(key, "") for key in ("half", "name", "part", "near", "every")])
     if "hour" not in told:
         return [time(next((hour for name, hour in lines.words.hours.items() if name in named), 9))]
@@ -427,5 +427,4 @@ def _hours(told: Told, lines: Lines) -> list[time]:
     halves = [time(hour % 12, minute), time(hour % 12 + 12, minute)]
     if half := re.search(r"\b(?:a|morning)\b|\b(?:p|afternoon|evening|\w*night)\b", named):
         return [halves[half[0] not in ("a", "morning")]]
-    usual = range(4, 16) if "wake" in told else range(7, 23)  # nobody asks for three at night without saying so
-    return [one for one in halves if one.hour in usual] or halves
+    return [one for one in halves if one.hour in (range(4, 16) if "wake" in told else range(7, 23))] or halves
