@@ -269,6 +269,7 @@ ANSWERS: list[tuple[dict[str, Any], str | list[str], list[str], list[str]]] = [
     # A language is never mistaken for another, nor is one understood that no line is written in.
     *(({}, text, ["can't read that|beyond my written lines"], []) for text in ("ik ben blij dat je er bent", "Jag är trött", "Mój pies jest chory", "mám hlad", "Мне грустно", "Привет, как дела", "مرحبا", "नमस्ते दुनिया", "γειά σου", "やあ", "我喜欢绿茶", "배고파요")),
     *(({}, text, [], ["can't read that|beyond my written lines|modèle"]) for text in ("Zoë", "Łódź is nice", "naïve me, I know", "42", "Salut !", "Tu vas bien ?", "Te amo")),
+    ({}, "hola Claudius", ["[Hh]ola"], []),
     # No words.
     *(({}, text, ["no words|words I can do"], []) for text in ("", "   ", "…", "👍", "?!")),
 ]  # fmt: skip

@@ -118,7 +118,8 @@ def _occasions(seen: reads.ReadRequest, lines: Lines, deeds: reads.Deeds, wish: 
         shown = reads.quoted(reads.text_of(seen.used).replace(MARK, " "), 600)
         return [name if name in lines.sections else "told by a tool"], shown
     asks = (is_asked := lines.patterns["asks first"].match(seen.message)) or reads.is_question(seen.message)
-    language = tongue(seen.heard, *lines.tongues).title()
+    soul = seen.title.partition(",")[0].casefold() or "\n"  # a name is of no language
+    language = tongue(seen.heard.casefold().replace(soul, " "), *lines.tongues).title()
     name, cue = lines.answering(seen.message, language)
     language = name.partition(", in ")[2] or language
     first = [f"unattached, in {language}"] if seen.is_first else []
