@@ -46,11 +46,15 @@ SELECT conversation FROM conversation WHERE last_at >= :since
   AND conversation >= :network || ':' AND conversation < :network || ';' ORDER BY last_at DESC;
 
 -- name: call_keep
+-- scans: one constant row
+-- Of a turn that was heard it has its time, its place and its person, as `call_of_heard` would give them.
 INSERT INTO step (turn, n, at, conversation, person, purpose, request_sha256, response, stop_reason, provider, model,
     input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, cost_usd, estimated, ms)
-VALUES (:turn, :n, :at, :conversation, :person, :purpose, :request_sha256, :response, :stop_reason, :provider, :model,
-    :input_tokens, :cache_read_tokens, :cache_write_tokens, :output_tokens, :cost_usd, :estimated, :ms)
-ON CONFLICT (turn, n) DO UPDATE SET purpose = excluded.purpose, request_sha256 = excluded.request_sha256,
+SELECT :turn, :n, coalesce(i.taken_at, i.heard_at, :at), coalesce(i.conversation, :conversation), coalesce(i.person, :person),
+    :purpose, :request_sha256, :response, :stop_reason, :provider, :model,
+    :input_tokens, :cache_read_tokens, :cache_write_tokens, :output_tokens, :cost_usd, :estimated, :ms
+FROM (SELECT 1 AS one) o LEFT JOIN inbox i ON i.seq = (SELECT min(seq) FROM inbox WHERE turn = :turn)
+WHERE true ON CONFLICT (turn, n) DO UPDATE SET purpose = excluded.purpose, request_sha256 = excluded.request_sha256,
     response = excluded.response, stop_reason = excluded.stop_reason, provider = excluded.provider, model = excluded.model,
     input_tokens = excluded.input_tokens, cache_read_tokens = excluded.cache_read_tokens,
     cache_write_tokens = excluded.cache_write_tokens, output_tokens = excluded.output_tokens,

@@ -4,22 +4,21 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 
 import pytest
 
 from claudius.home import Home
 from claudius.memory import people
-from claudius.memory.database import Database
+from claudius.memory.database import Database, stamp
 from claudius.memory.sqlite import SqliteStore
-from contracts.store.ground import NOW, exchange, heard, recalled, thought
-
-PATIENT_S = 3600.0
+from contracts.store.ground import NOW, call, exchange, heard, recalled, thought
 
 
 @asynccontextmanager
 async def watched(home: Home, boot: str = "boot-1") -> AsyncIterator[tuple[SqliteStore, list[str]]]:
     """Open a store whose writer never commits by itself, and yield the list of statements that it runs."""
-    store = SqliteStore(home.database, linger_s=PATIENT_S)
+    store = SqliteStore(home.database, linger_s=3600.0)
     await store.start(boot, NOW)
     statements: list[str] = []
     writing(store).connection.set_trace_callback(statements.append)
@@ -121,29 +120,11 @@ async def test_cancelled_waiting_leaves_the_writer_alone(home: Home) -> None:
         assert await store.inbox.accept((heard(n=1),), NOW) == (False,)
 
 
-async def test_what_nobody_waits_for_is_written_at_the_end(home: Home) -> None:
-    """Closing writes everything that is queued, even if no write was awaited."""
-    async with watched(home) as (store, _):
-        await store.inbox.accept((heard(),), NOW)
-        pending = await store.inbox.oldest(heard().conversation)
-        assert pending is not None
-        store.inbox.take(pending.seq, {"nonce": "n"}, NOW)
-    async with watched(home, "boot-2") as (store, _):
-        found = await store.inbox.oldest(heard().conversation)
-
-    assert found is not None
-    assert found.attempts == 1
-
-
 async def test_what_nobody_waits_for_is_written_by_itself(home: Home) -> None:
     """An unawaited write is committed after `linger_s`, even if nothing else is written."""
     store = SqliteStore(home.database, linger_s=0.0)
     await store.start("boot-1", NOW)
-    await store.inbox.accept((heard(),), NOW)
-    pending = await store.inbox.oldest(heard().conversation)
-    assert pending is not None
-    written = asyncio.Event()
-    loop = asyncio.get_running_loop()
+    written, loop = asyncio.Event(), asyncio.get_running_loop()
     store.core.writer.later(lambda _: loop.call_soon_threadsafe(written.set))
 
     async with asyncio.timeout(10):
@@ -152,16 +133,32 @@ async def test_what_nobody_waits_for_is_written_by_itself(home: Home) -> None:
 
 
 async def test_a_refused_turn_costs_no_other_its_commit(home: Home) -> None:
-    """A StaleTurn in a group leaves the group's other turns committed, in the same transaction."""
+    """A StaleTurn in a group leaves the group's other turns committed, in the same transaction, and its paid calls kept."""
     async with watched(home) as (store, statements):
         one = await recalled(store, heard(n=1))
         other = await recalled(store, heard(n=1, at="slack:T1:D-ben:"))
+        store.turns.keep_call(one.turn, call())
         before = statements.count("COMMIT")
         ended = await asyncio.gather(
-            store.turns.commit(thought(one, "Hi.", version=7)),
+            store.turns.commit(thought(one, "Hi.", version=7, calls=(call(),))),
             store.turns.commit(thought(other, "Hi.")),
             return_exceptions=True,
         )
 
         assert [type(error).__name__ for error in ended] == ["StaleTurn", "Intent"]
         assert 1 <= statements.count("COMMIT") - before <= 2
+        refused = await store.inbox.oldest(one.conversation)
+        assert refused
+        assert refused.calls == (call(),)
+
+
+async def test_a_paid_call_is_written_once_with_its_turn(home: Home) -> None:
+    """It has the instant at which its turn was taken."""
+    async with watched(home) as (store, statements):
+        known = await recalled(store, heard(), now=NOW + timedelta(hours=1))
+        store.turns.keep_call(known.turn, call())
+        await store.turns.commit(thought(known, calls=(call(),)))
+        rows = writing(store).connection.execute("SELECT at, response FROM step").fetchall()
+
+    assert [tuple(row) for row in rows] == [(stamp(NOW), "")]
+    assert len([sql for sql in statements if "INTO step" in sql]) == 1

@@ -21,7 +21,7 @@ MOST = {"_accept": 10, "recall": 13, "commit": 40, "find_moments": 6}
 A_TURN = 98
 """Of a whole turn in one conversation, from the message to the release of its lane, and of the look whether all is idle."""
 
-STATEMENTS = 50
+STATEMENTS = 48
 """What such a turn asks of a file, without the words that begin and end a transaction."""
 
 

@@ -13,10 +13,11 @@ import re
 import threading
 import zlib
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
@@ -251,9 +252,9 @@ class Core:
     def _closed(self) -> StoreError:
         return StoreError(f"{self.name} is not open")
 
-    async def write(self, run: Callable[[Database], T]) -> T:
+    async def write(self, run: Callable[[Database], T], covers: Collection[Hashable] = ()) -> T:
         """Run a job in a transaction of the writer; return its result once it is durable. Raises: StoreError."""
-        return await self.writer.write(run)
+        return await self.writer.write(run, covers=covers)
 
     async def alone(self, run: Callable[[Database], T]) -> T:
         """Run a job with the writer's connection, outside of any transaction."""
@@ -314,6 +315,8 @@ class _Job(Struct):
     run: Callable[[Database], Any]
     future: asyncio.Future[Any] | None
     about: Hashable = None
+    writes: Hashable = None
+    covers: Collection[Hashable] = ()
     is_last: bool = False
     is_alone: bool = False
     result: Any = None
@@ -356,19 +359,25 @@ class Writer:
         self._unwritten: Counter[Hashable] = Counter()
         """What the jobs are about that are not durable yet; None of those that somebody waits for."""
 
-    async def write(self, run: Callable[[Database], T], *, is_alone: bool = False) -> T:
+    async def write(
+        self, run: Callable[[Database], T], *, is_alone: bool = False, covers: Collection[Hashable] = ()
+    ) -> T:
         """Run a job and return its result once it is durable. Raises what the job raised, or StoreError.
 
-        A job with `is_alone` runs outside a transaction, after what was queued before it.
+        A job with `is_alone` runs outside a transaction, after what was queued before it. What it `covers` it writes
+        itself: the job of that need not run if it is committed in the same transaction.
         """
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._put(_Job(run, future, is_alone=is_alone))
+        self._put(_Job(run, future, is_alone=is_alone, covers=covers))
         return await future
 
-    def later(self, run: Callable[[Database], Any], about: Hashable = None) -> None:
-        """Queue a job that nobody waits for; its failure is logged. A `flush` of `about` waits for it."""
+    def later(self, run: Callable[[Database], Any], about: Hashable = None, writes: Hashable = None) -> None:
+        """Queue a job that nobody waits for; its failure is logged. A `flush` of `about` waits for it.
+
+        `writes`: what one that is awaited may cover.
+        """
         self._unwritten[about] += 1
-        self._riding.append(_Job(run, None, about))
+        self._riding.append(_Job(run, None, about, writes))
         if self._alone is None:
             self._alone = asyncio.get_running_loop().call_later(self._linger_s, self._hand_over)
 
@@ -466,9 +475,11 @@ class Writer:
         """Run and commit a batch as a whole, the usual case; if any job fails, undo everything and return False."""
         connection = self._database.connection
         connection.execute("BEGIN IMMEDIATE")
+        covered = set(chain.from_iterable([job.covers for job in batch]))
         try:
             for job in batch:
-                job.result = job.run(self._database)
+                if job.writes not in covered:
+                    job.result = job.run(self._database)
         except Exception:  # noqa: BLE001 - each job is run again and then gets its own error
             if connection.in_transaction:
                 with suppress(connection.Error):  # likewise

@@ -147,7 +147,8 @@ class TurnStore:
         Raises: StaleTurn if the conversation moved since `intent.version`.
         """
         before, boot, most = let_go(self._limits, intent.at), self._core.boot, self._limits.moments
-        return await self._core.write(partial(commit, intent=intent, let_go=before, boot=boot, most=most))
+        work = partial(commit, intent=intent, let_go=before, boot=boot, most=most)
+        return await self._core.write(work, covers=[(intent.turn, call.n) for call in intent.calls])
 
     async def fold(
         self, conversation: str, turn: str, summary: Summary | None, calls: Sequence[Call], now: datetime
@@ -161,14 +162,13 @@ class TurnStore:
         def work(db: Database) -> None:
             if summary:
                 fold(db, conversation, summary, now, let_go(self._limits, now))
-            for call in calls:
-                keep_call_of_idle(db, conversation, turn, call, now)
+            db.each("call_keep", [call_row(turn, call, stamp(now), conversation, "") for call in calls])
 
         await self._core.write(work)
 
     def keep_call(self, turn: str, call: Call) -> None:
         """Keep one finished model call of an unfinished turn. Not awaited."""
-        self._core.writer.later(partial(keep_call, turn=turn, call=call), turn)
+        self._core.writer.later(partial(keep_call, turn=turn, call=call), turn, (turn, call.n))
 
     def book(self, job: str, call: Call, at: datetime) -> None:
         """Record the cost of a call that belongs to no turn, under a name that is used once. Not awaited."""
@@ -451,12 +451,6 @@ def keep_call(db: Database, turn: str, call: Call) -> None:
     """Store a finished model call of an unfinished turn."""
     db.run("thought", turn=turn)
     db.run("call_of_heard", **call_row(turn, call, "", "", ""))
-
-
-def keep_call_of_idle(db: Database, conversation: str, turn: str, call: Call, at: datetime) -> None:
-    """Store a model call made while a conversation is idle: as one of a finished turn, or of no turn at all."""
-    if not db.change("call_of_heard", **call_row(turn, call, "", "", "")):
-        db.run("call_keep", **call_row(turn, call, stamp(at), conversation, ""))
 
 
 def book(db: Database, job: str, call: Call, at: datetime) -> None:

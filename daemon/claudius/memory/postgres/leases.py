@@ -10,7 +10,7 @@ import asyncio
 import logging
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -125,15 +125,17 @@ class _LaneWriter(Writer):
     def __init__(self, writer: Writer, core: LaneCore) -> None:
         self._writer, self._core = writer, core
 
-    async def write(self, run: Callable[[Database], T], *, is_alone: bool = False) -> T:
+    async def write(
+        self, run: Callable[[Database], T], *, is_alone: bool = False, covers: Collection[Hashable] = ()
+    ) -> T:
         try:
-            return await self._writer.write(self._core.fenced(run), is_alone=is_alone)
+            return await self._writer.write(self._core.fenced(run), is_alone=is_alone, covers=covers)
         except StaleTurn:
             self._core.leases.tally.stale += 1
             raise
 
-    def later(self, run: Callable[[Database], Any], about: Hashable = None) -> None:
-        self._writer.later(self._core.fenced(run), about)
+    def later(self, run: Callable[[Database], Any], about: Hashable = None, writes: Hashable = None) -> None:
+        self._writer.later(self._core.fenced(run), about, writes)
 
     async def flush(self, *about: Hashable) -> bool:
         return await self._writer.flush(*about)
