@@ -118,8 +118,7 @@ def _occasions(seen: reads.ReadRequest, lines: Lines, deeds: reads.Deeds, wish: 
         shown = reads.quoted(reads.text_of(seen.used).replace(MARK, " "), 600)
         return [name if name in lines.sections else "told by a tool"], shown
     asks = (is_asked := lines.patterns["asks first"].match(seen.message)) or reads.is_question(seen.message)
-    soul = seen.title.partition(",")[0].casefold() or "\n"  # a name is of no language
-    language = tongue(seen.heard.casefold().replace(soul, " "), *lines.tongues).title()
+    language = tongue(re.sub(rf"(?i)\b{re.escape(seen.soul)}\b", " ", seen.heard), *lines.tongues).title()
     name, cue = lines.answering(seen.message, language)
     language = name.partition(", in ")[2] or language
     first = [f"unattached, in {language}"] if seen.is_first else []
@@ -153,7 +152,7 @@ def _values(seen: reads.ReadRequest, lines: Lines, deeds: reads.Deeds) -> dict[s
     return {
         "name": reads.quoted([*named, *called, seen.name][0], 40),
         "again": "again" if called or seen.said else "",
-        "soul": seen.title.partition(",")[0],
+        "soul": seen.soul,
         "said": "\n".join([f"- “{reads.quoted(text, 120)}”" for text in said[-3:]]),
         "summary": reads.quoted(seen.summary, 300),
         "present": seen.present,

@@ -61,7 +61,7 @@ class ReadRequest:
         self.now = now and datetime.strptime(now[1] + now[2], "%d %b%Y, %H:%M").replace(tzinfo=ZoneInfo(now[3]))
         self.due = "" if heard else text_of(found.get(Kind.SCHEDULED, {})).partition('"')[2].rpartition('"')[0]
         self.summary = "".join([text_of(one) for one in (*before, *tail) if one.get("kind") == RecordKind.SUMMARY][-1:])
-        self.title = "".join(re.findall(r"^# +(.+?) *$", request.system, re.MULTILINE)[:1])
+        self.soul = "".join(re.findall(r"^# +([^,\n]+?) *(?:,.*)?$", request.system, re.MULTILINE)[:1])
         self.used = found.get(RecordKind.TOOL, {})
         here = "".join(re.findall(r"^Tools here: (.*)\.$", request.tail, re.MULTILINE))
         self.tools = [one.partition(" ")[0] for one in here.split(", ")]
