@@ -11,7 +11,7 @@ import json
 import logging
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -61,6 +61,8 @@ if TYPE_CHECKING:
 
 OLLAMA = "http://127.0.0.1:11434/v1"
 """Where a local Ollama answers. Source: docs.ollama.com/openai."""
+FREQUENCY_PENALTY = 0.3
+"""Of a small model's words: without it, a real one said a sentence twice in a row in 45 of 80 everyday replies."""
 OPENAI_HOST = "api.openai.com"
 """Its newer models refuse `max_tokens`; other servers know only that. Source:
 platform.openai.com/docs/api-reference/chat."""
@@ -198,10 +200,13 @@ class OpenAICompat:
     def _asked(self, request: Request, facts: Facts, model: str) -> tuple[str, bytes]:
         """Return where a request goes, and its body."""
         enforced = enforcing(facts.enforces, request.form)
+        drawn = {} if request.temperature is None else {"temperature": request.temperature}
+        if self._server and request.purpose in ("turn", "repair") and self._profile_of(model) == "plain":
+            drawn["frequency_penalty"] = FREQUENCY_PENALTY
         if facts.family == "ollama" and self._server:
-            return f"{self._server.root}/api/chat", encode(_native(request, model, facts) | enforced)
+            return f"{self._server.root}/api/chat", encode(_native(request, model, facts, drawn) | enforced)
         at = f"{self._base_url.rstrip('/')}/chat/completions"
-        return at, encode(_body(request, model, self._limit) | enforced)
+        return at, encode(_body(request, model, self._limit, drawn) | enforced)
 
     async def _fitted(self, request: Request, facts: Facts, model: str) -> Request:
         """Give the reply the room that the prompt leaves. Raises: TooLong if that is too little to answer in.
@@ -271,31 +276,27 @@ class OpenAICompat:
         await self._client.aclose()
 
 
-def _native(request: Request, model: str, facts: Facts) -> dict[str, Any]:
+def _native(request: Request, model: str, facts: Facts, drawn: Mapping[str, float]) -> dict[str, Any]:
     """Return the body for Ollama's own interface; its chat completions ignore `num_ctx` and cut the prompt. Pure.
 
     It is told not to think, which a model that cannot think accepts as well. Source: docs.ollama.com/api/chat.
     """
-    options: dict[str, Any] = {"num_ctx": facts.context_tokens, "num_predict": request.max_tokens}
-    if request.temperature is not None:
-        options["temperature"] = request.temperature
+    options = {"num_ctx": facts.context_tokens, "num_predict": request.max_tokens, **drawn}
     said = list(messages(replace(request, images=())))
     if request.images:
         said[-1]["images"] = [base64.b64encode(image.data).decode() for image in request.images]
     return {"model": model, "messages": said, "stream": True, "options": options, "think": False}
 
 
-def _body(request: Request, model: str, limit: str) -> dict[str, Any]:
-    body: dict[str, Any] = {
+def _body(request: Request, model: str, limit: str, drawn: Mapping[str, float]) -> dict[str, Any]:
+    return {
         "model": model,
         "messages": list(messages(request)),
         limit: request.max_tokens,
         "stream": True,
         "stream_options": {"include_usage": True},
+        **drawn,
     }
-    if request.temperature is not None:
-        body["temperature"] = request.temperature
-    return body
 
 
 def messages(request: Request) -> Iterator[dict[str, Any]]:
@@ -392,9 +393,8 @@ def _client(
 ) -> httpx.AsyncClient:
     import httpx  # noqa: PLC0415 - as above
 
-    silence_s = (
-        None if is_local and is_patient else 2 * max(model.first_byte_s, model.idle_s)
-    )  # at home only the chain's deadlines
+    # at home only the chain's deadlines
+    silence_s = None if is_local and is_patient else 2 * max(model.first_byte_s, model.idle_s)
     return httpx.AsyncClient(
         base_url=base_url.rstrip("/") + "/",
         headers={"Authorization": f"Bearer {key}"} if key else {},
