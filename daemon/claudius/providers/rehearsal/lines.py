@@ -115,11 +115,11 @@ class Lines:
         for name, section in self.sections.items():
             topic, _, language = name.partition(", in ")
             rank, turned = ranks.get(it := topic.partition(",")[0], 0), self.patterns.get(f"turns {it}")
-            is_of = bool(rank) or (language or "English") == tongue
-            for cue in section.cues if is_of else whole.intersection(section.cues):
+            is_of, few = (language or "English") == tongue, 6 if self.patterns["small talk"].match(topic) else 14
+            for cue in section.cues if is_of or rank else whole.intersection(section.cues):
                 said = text if cue in text else bare
                 if cue in said and (rank, is_of, len(cue)) > found[:3]:
-                    most = len(text) if rank else 6 if self.patterns["small talk"].match(topic) else 14  # other words
+                    most = len(text) * (is_of or " " in cue[1:-1] or it == "plea") if rank else few  # other words
                     is_turned = turned and turned.search(said.replace(cue, " + ", 1))
                     if not (is_turned or text.count(" ") - cue.count(" ") > most):
                         found = (rank, is_of, len(cue), name, cue)
