@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from claudius.children import LINE_BYTES
-from claudius.decoding import decoder
+from claudius.decoding import decoder, ready
 from claudius.errors import Cut
 from claudius.provider import Done, Event, Request, StopReason, Usage, estimate
 from claudius.providers.enforced import JsonSections
@@ -127,7 +127,7 @@ def read_chunk(data: str) -> Chunk:
         try:
             return _CHUNK.decode(data)
         except ValueError:
-            return msgspec.convert(json.loads(data), Chunk)  # it accepts lone surrogates, which models do send
+            return msgspec.convert(json.loads(data), ready(Chunk))  # it accepts lone surrogates, which models do send
     except RecursionError as error:
         raise ValueError("nested too deep") from error
 

@@ -115,7 +115,7 @@ class Lines:
         for name, section in self.sections.items():
             topic, _, language = name.partition(", in ")
             rank, turned = ranks.get(it := topic.partition(",")[0], 0), self.patterns.get(f"turns {it}")
-            is_of, few = (language or "English") == tongue, 6 if self.patterns["small talk"].match(topic) else 14
+            is_of, few = (language or "English") == tongue, 6 if self.patterns["small talk"].match(topic) else 20
             for cue in section.cues if is_of or rank else whole.intersection(section.cues):
                 said = text if cue in text else bare
                 if cue in said and (rank, is_of, len(cue)) > found[:3]:
